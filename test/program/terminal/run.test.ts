@@ -100,29 +100,6 @@ describe('an interactive command works as without baton', () => {
     expect(await terminal.exitCode()).toBe(2)
   })
 
-  test('also if the input of baton is a pipe', async () => {
-    const terminal = await bash()
-    // The `sleep` at the other end of the pipe ignores Ctrl-C. If it ended, the input of the command would end, and
-    // then the command as well.
-    await terminal.type(`(trap '' INT; sleep 60) | baton run ${freshKey()} -- ${quoted(counting)}`)
-    await terminal.press('Enter')
-    await terminal.eventually(/^runs$/m)
-    await terminal.press('C-c')
-    await terminal.eventually('interrupted 1')
-    await terminal.press('C-c')
-    expect(await terminal.eventually('interrupted 2')).not.toContain('interrupted 3')
-  })
-
-  test('a signal that did not come from a key is passed on to it', async () => {
-    const terminal = await bash()
-    await terminal.type(`sleep 60 | baton run ${freshKey()} -- ${quoted(counting)} &`)
-    await terminal.press('Enter')
-    await terminal.eventually(/^(ready> )?runs$/m)
-    await terminal.type('kill -INT $!')
-    await terminal.press('Enter')
-    await terminal.eventually('interrupted 1')
-  })
-
   test('if the input of baton is a pipe, Ctrl-Z stops the command together with baton, which renews its lock', async () => {
     const terminal = await bash()
     // The command is a Node program, and not a shell: if a shell is stopped just while it starts a program, the system
