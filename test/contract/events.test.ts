@@ -4,14 +4,13 @@ import { channel } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ClientEvents } from '../../src/index.ts'
-import { LockClosedError, LockConnectionError } from '../../src/index.ts'
+import { LockConnectionError } from '../../src/index.ts'
 import { heard, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { Child } from '../kit/process.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { grantInEveryWay } from './leases.ts'
 
 function published<E extends keyof ClientEvents>(name: E): ClientEvents[E][] {
   const events: ClientEvents[E][] = []
@@ -30,13 +29,6 @@ describe('events', () => {
     const { key, owner, fencingToken, waited, via } = await locks.lock(freshKey())
     expect(events).toEqual([{ key, owner, fencingToken, waited, via }])
     expect(messages).toEqual(events)
-  })
-
-  test('acquired is emitted for every kind of grant', async () => {
-    const [one, two] = clients(2)
-    const events = heard(two!, 'acquired')
-    await grantInEveryWay(one!, two!, freshKey())
-    expect(events.map(event => event.via)).toEqual(['handoff', 'reentry', 'wakeup', 'expiry'])
   })
 
   test('waiting {key, owner, position, holder} of a fair waiter', async () => {
@@ -61,18 +53,6 @@ describe('events', () => {
     await park(waiter, key, { owner: 'me' })
     expect(events).toEqual([{ key, owner: 'me', holder: { label: 'the holder', heldFor: expect.any(Number) } }])
     expect(events[0]).not.toHaveProperty('position')
-  })
-
-  test('waiting of a later caller behind another of its client: the holder’s time held is current', async () => {
-    const [holder, waiter] = clients(2)
-    const key = freshKey()
-    await holder!.lock(key)
-    await park(waiter!, key)
-    await sleep(1_000)
-    const events = heard(waiter!, 'waiting')
-    void rejection(waiter!.lock(key), LockClosedError)
-    await eventually(() => events.length > 0)
-    expect(events[0]?.holder?.heldFor).toBeGreaterThanOrEqual(990)
   })
 
   test('waiting is not emitted by a call that is granted at once, nor by a single attempt', async () => {

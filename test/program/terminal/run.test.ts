@@ -80,15 +80,6 @@ describe('waiting is visible', () => {
 })
 
 describe('an interactive command works as without baton', () => {
-  test('it reads what is typed', async () => {
-    const terminal = await run([freshKey(), '--', 'bash', '-c', 'read -rp "Who? " name; echo "Hello, $name"; exit 7'])
-    await terminal.eventually('Who?')
-    await terminal.type('you')
-    await terminal.press('Enter')
-    expect(await terminal.exitCode()).toBe(7)
-    expect(await terminal.screen()).toBe('Who? you\nHello, you')
-  })
-
   test('Ctrl-C reaches it once', async () => {
     const terminal = await run([freshKey(), '--', ...counting])
     await terminal.eventually('runs')
