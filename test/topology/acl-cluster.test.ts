@@ -129,6 +129,20 @@ const tasks: Record<string, (at: Pair, key: string) => Promise<void>> = {
 }
 
 describe('without one of its rights', () => {
+  const alone = new Set(aclRule([mutex]).filter(rule => rule.startsWith('+')))
+  const named = rights.filter(right => right !== '+scan' && right !== table && !tasks[right])
+  // This test fails if any of the commands in `sent.cluster` of src/redis/rights.ts is removed.
+  test.concurrent.each(named)('%s: the client reports at its start that the right is missing', async right => {
+    const name = `without-${rights.indexOf(right)}`
+    await using at = await scene(name, without(right))
+    await eventually(() => at.warnings.length === 3)
+    const missing = at.warnings.map(({ message }) => message.split(': ', 1)[0]?.replace(/:\d+/, ''))
+    expect(missing).toEqual(Array(3).fill(`the Redis user at 127.0.0.1 lacks the rights ${right}`))
+    // `alone` has the commands that a client also needs on a single server. acl.test.ts already shows that `work` fails
+    // if the right to one of them is missing. So run `work` here only for the other rights.
+    if (!alone.has(right)) expect(await work(at.limited, at.other, admins(), name)).not.toEqual([])
+  })
+
   // This test fails if `hearOutAsking` is not called in src/redis/clients.ts: the process has an unhandled rejection.
   test.each(Object.entries(tasks))(
     '%s: one task fails, and the client has reported the missing right',

@@ -139,6 +139,14 @@ test('no page for users has a table or code that is wider than its place, except
   expect(wide).toEqual([])
 }, 120_000)
 
+test('a function of the reference has one heading for all that it throws', async () => {
+  for (const [name, html] of await pages()) {
+    const headings = [...html.matchAll(/<h[2-6] id="([^"]+)"/g)].map(([, id]) => id!.replace(/-\d+$/, ''))
+    const twice = headings.filter((id, i) => id === 'throws' && headings[i - 1] === id)
+    expect(twice, name).toEqual([])
+  }
+})
+
 test('llms.txt lists a Markdown twin of each page', async () => {
   const list = await readFile(new URL('llms.txt', built), 'utf8')
   const twins = [...list.matchAll(/\]\((\S+\.md)\)$/gm)].map(([, url]) => new URL(url!).pathname.slice(base.length))
@@ -157,6 +165,21 @@ test.each([
 ])('the search for “%s” finds “%s” first', async (words, title) => {
   const found = await search(words)
   expect(found[0]).toContain(title)
+})
+
+test.each(['lambda', 'ioredis', 'typescript', 'wrong password'])(
+  'the search for “%s” finds a page for users first',
+  async words => {
+    const [first] = await search(words, 'addresses')
+    expect(first).toMatch(/^\/redis-baton\/(guide|examples|overview)/)
+    expect(first!.slice(base.length)).not.toMatch(inside)
+  },
+)
+
+test('the search finds a heading of the guide and a name of the reference', async () => {
+  const found = (await search('forceRelease')).join()
+  expect(found).toContain('LockClient')
+  expect(found).toContain('Operations')
 })
 
 /** Searches the site for these words. Returns what it finds: the titles, or the addresses. */
