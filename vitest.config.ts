@@ -29,19 +29,21 @@ const common = {
 /** Names of test files that take long. They begin first, in this order. */
 const early = [
   ...['docs/blocks', 'nestjs/nestjs', 'bench/run', 'cli/bad-input', 'simulation/simulation', 'cli/away'],
-  ...['cli/topologies', 'scenarios/exclusion', 'scenarios/counting', 'examples/transfer', 'bench/redisson'],
-  ...['local-redis/package-cache', 'demo/demo', 'package/installed', 'bench/cli'],
+  ...['topology/secrets', 'cli/topologies', 'simulation/turns', 'contract/quorum-away', 'scenarios/many-holds'],
+  ...['scenarios/exclusion', 'contract/quorum-errors', 'contract/renewal', 'examples/transfer', 'contract/errors'],
+  ...['topology/node-redis', 'scenarios/many-leases', 'local-redis/package-cache', 'demo/demo', 'package/installed'],
+  ...['contract/lease', 'contract/putting-off', 'contract/server-states', 'bench/cli'],
   ...['giving-up', 'paused', 'killed-processes', 'revoked-rights', 'partitions', 'lost-data'].map(
     name => `fault/${name}`,
   ),
   'browser/site',
 ]
-/** The number of files that mostly wait, between two busy files. Together they take about as long as a busy file. */
-const between = 9
+/** The number of short files between two that take long. Together they take about as long as one of these. */
+const between = 5
 
 /**
- * Sorts the files: a busy file, `between` files that mostly wait, the next busy file, and so on. Busy files side by side
- * would slow each other down, and the cores would be idle afterwards, when only waiting files are left. Files that need
+ * Sorts the files: a file that takes long, `between` short files, the next long file, and so on. If a long file began
+ * last, the others would have ended before it. And busy files side by side would slow each other down. Files that need
  * a process of their own come first, so that no shared process has to end for them.
  */
 class BusyAmongWaiting extends BaseSequencer {

@@ -1,13 +1,6 @@
 /** Tests `all`, which takes several locks in one call. */
 import { describe, expect, test } from 'vitest'
-import {
-  type Lock,
-  LockArgumentError,
-  type LockClient,
-  LockConnectionError,
-  LockLostError,
-  LockTimeoutError,
-} from '../../src/index.ts'
+import { type Lock, LockArgumentError, type LockClient, LockLostError, LockTimeoutError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
 import { aborted, promptly, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
@@ -92,20 +85,6 @@ describe('I4 of single attempts at one moment, for locks that nobody else has, o
 })
 
 describe('all or none', () => {
-  test('a single attempt that is refused one part keeps no part', async () => {
-    const [locks, other] = clients(2)
-    const keys = freshKeys(3)
-    for (const key of keys) {
-      const taken = await other!.lock(key)
-      expect(await locks!.all(keys).tryLock()).toBeNull()
-      const error = await rejection(locks!.all(keys).lock({ timeout: 0 }), LockTimeoutError)
-      expect(error.key).toBe(key)
-      await taken.release()
-      await allFree(other!, keys)
-    }
-    await (await locks!.all(keys).tryLock())!.release()
-  })
-
   test('one timeout covers all parts; after it no part is held', async () => {
     const [locks, other] = clients(2)
     const [a, b, c] = freshKeys(3) as [string, string, string]
@@ -147,30 +126,6 @@ describe('all or none', () => {
     await promptly(lost)
     await held.release()
     await allFree(other!, [a, b])
-  })
-
-  test('an abort rejects the call with its reason, and no part is held', async () => {
-    const [locks, other] = clients(2)
-    const [a, b] = freshKeys(2) as [string, string]
-    const held = await other!.lock(b)
-    const abort = new AbortController()
-    const parked = new Promise(resolve => locks!.once('waiting', resolve))
-    const call = locks!.all([a, b]).lock({ signal: abort.signal })
-    await parked
-    const reason = new Error('no more')
-    abort.abort(reason)
-    await expect(call).rejects.toBe(reason)
-    await allFree(other!, [a])
-    await held.release()
-  })
-
-  test('a closed client and a server that refuses behave as for one lock', async () => {
-    const locks = client()
-    await locks.close()
-    await expect(locks.all(freshKeys(2)).lock()).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' })
-    const away = client({ outageTimeout: 300 }, 'redis://127.0.0.1:1')
-    await rejection(away.all(freshKeys(2)).lock(), LockConnectionError)
-    await rejection(away.all(freshKeys(2)).tryLock(), LockConnectionError)
   })
 })
 

@@ -23,14 +23,6 @@ describe('defaults', () => {
     expect(ttl).toBeLessThanOrEqual(30_000)
   })
 
-  test('keys begin with "lock:"', async () => {
-    const key = freshKey()
-    await client().lock(key)
-    const names = await place().admin().keysWith(key)
-    expect(names.length).toBeGreaterThan(0)
-    for (const name of names) expect(name.startsWith('lock:')).toBe(true)
-  })
-
   test('a waiter in the fair queue expires after 10 s', async () => {
     const [holder, waiter] = clients(2)
     const key = freshKey()
@@ -106,15 +98,6 @@ describe('prefix', () => {
     for (const channel of channels) expect(channel).toMatch(/^my prefix:/)
   })
 
-  test('locks of different prefixes are different locks', async () => {
-    const [one, two] = ['one', 'two'].map(prefix => client({ prefix }))
-    const key = freshKey()
-    const leases = [await one!.tryLock(key), await two!.tryLock(key)]
-    expect(leases.every(lease => lease?.held)).toBe(true)
-    expect(await one!.forceRelease(key)).toBe(true)
-    expect(await two!.isLocked(key)).toBe(true)
-  })
-
   test.each(['*', '[a]', 'a:b', '\\', 'p{q}', '{', 'é"\n'])('%j is a valid prefix', async odd => {
     const prefix = freshKey('') + odd
     const locks = client({ prefix })
@@ -128,14 +111,6 @@ describe('prefix', () => {
 })
 
 describe('lease', () => {
-  test('applies to grants whose caller does not set it', async () => {
-    const locks = client({ lease: 5_000 })
-    const lease = await locks.lock(freshKey())
-    expect(lease.remaining()).toBeLessThanOrEqual(5_000)
-    expect(lease.remaining()).toBeGreaterThan(2_000)
-    expect((await locks.inspect(lease.key)).ttl).toBeLessThanOrEqual(5_000)
-  })
-
   test('is renewed each time a third of it has passed', async () => {
     const locks = client({ lease: 600 })
     const renewals = heard(locks, 'renewed')
@@ -314,11 +289,4 @@ describe('label of a call', () => {
     await calls[4]
     await eventually(async () => (await other.inspect(key)).label === 'call 4')
   })
-})
-
-test('label may be empty', async () => {
-  const locks = client({ label: '' })
-  const key = freshKey()
-  await locks.lock(key)
-  expect((await locks.inspect(key)).label).toBe('')
 })

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Lock, LockArgumentError, type LockClient, LockClosedError, LockLostError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
-import { aborted, heard, outcomeOf, promptly, rejection, settles } from '../kit/outcomes.ts'
+import { heard, promptly, rejection, settles } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
@@ -186,27 +186,6 @@ describe('close({ drain })', () => {
     expect(await other!.isLocked(lease.key)).toBe(false)
   })
 
-  test('renews meanwhile', async () => {
-    const [locks, other] = clients(2)
-    const lease = await locks!.lock(freshKey(), { lease: 1_000, renew: true })
-    const closed = locks!.close({ drain: LONG })
-    await sleep(2_500)
-    expect(lease.held).toBe(true)
-    expect(await other!.tryLock(lease.key)).toBe(null)
-    await lease.renew(5_000)
-    expect(lease.remaining()).toBeGreaterThan(1_000)
-    expect(await lease.release()).toBe(true)
-    await promptly(closed)
-  })
-
-  test('does not wait for a hold that is lost during the drain', async () => {
-    const locks = client()
-    const lost = heard(locks, 'lost')
-    await locks.lock(freshKey(), { lease: 300 })
-    await promptly(locks.close({ drain: LONG }))
-    expect(lost).toMatchObject([{ error: { code: 'ERR_LOCK_LOST' } }])
-  })
-
   test.each(kindsHere)(
     'refuses new calls and rejects waiters at once, and they leave nothing in the queue ($kind)',
     async ({ clients }) => {
@@ -263,24 +242,6 @@ describe('close({ drain })', () => {
       await promptly(closed!)
       await rejection(inner(locks, key).lock({ owner: last.owner }), LockClosedError)
     })
-  })
-
-  test('refuses a call that was about to re-enter, as soon as the hold has ended', async () => {
-    const { source, proxy } = await place().proxied()
-    const [locks, other] = [client({}, source), client()]
-    const key = freshKey()
-    const [outer, long] = [await locks.lock(key, { owner: 'me', lease: 600 }), await locks.lock(freshKey())]
-    proxy.hold('up')
-    const inner = outcomeOf(locks.lock(key, { owner: 'me' }))
-    const closed = locks.close({ drain: LONG })
-    expect(await settles(inner, 50)).toBe(false)
-    await aborted(outer.signal)
-    expect((await promptly(inner)).error).toBeInstanceOf(LockClosedError)
-    expect(long.held).toBe(true)
-    proxy.heal()
-    await long.release()
-    await promptly(closed)
-    expect(await other.isLocked(key)).toBe(false)
   })
 
   test('when called again, uses the earlier of the two deadlines', async () => {

@@ -193,17 +193,4 @@ describe('keyPrefix of the client’s instance', () => {
     await lease.release()
     expect((await waitsForPrefixed.lease).via).toBe('wakeup')
   })
-
-  test('hand-off and list work with it', async () => {
-    const { source } = place().instances({ keyPrefix: 'x:' })
-    const [one, two] = [client({}, source), client({}, source)]
-    const key = freshKey()
-    const lease = await one.lock(key)
-    const queued = await park(two, key, { fair: true })
-    await lease.release()
-    expect((await queued.lease).via).toBe('handoff')
-    const found = []
-    for await (const state of one.list(key)) found.push(state.key)
-    expect(found).toEqual([key])
-  })
 })

@@ -4,14 +4,13 @@ import { channel } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ClientEvents } from '../../src/index.ts'
-import { LockClosedError, LockConnectionError, LockLostError } from '../../src/index.ts'
+import { LockConnectionError } from '../../src/index.ts'
 import { heard, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { Child } from '../kit/process.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { grantInEveryWay } from './leases.ts'
 
 function published<E extends keyof ClientEvents>(name: E): ClientEvents[E][] {
   const events: ClientEvents[E][] = []
@@ -30,13 +29,6 @@ describe('events', () => {
     const { key, owner, fencingToken, waited, via } = await locks.lock(freshKey())
     expect(events).toEqual([{ key, owner, fencingToken, waited, via }])
     expect(messages).toEqual(events)
-  })
-
-  test('acquired is emitted for every kind of grant', async () => {
-    const [one, two] = clients(2)
-    const events = heard(two!, 'acquired')
-    await grantInEveryWay(one!, two!, freshKey())
-    expect(events.map(event => event.via)).toEqual(['handoff', 'reentry', 'wakeup', 'expiry'])
   })
 
   test('waiting {key, owner, position, holder} of a fair waiter', async () => {
@@ -61,30 +53,6 @@ describe('events', () => {
     await park(waiter, key, { owner: 'me' })
     expect(events).toEqual([{ key, owner: 'me', holder: { label: 'the holder', heldFor: expect.any(Number) } }])
     expect(events[0]).not.toHaveProperty('position')
-  })
-
-  test('waiting of a later caller behind another of its client: the holder’s time held is current', async () => {
-    const [holder, waiter] = clients(2)
-    const key = freshKey()
-    await holder!.lock(key)
-    await park(waiter!, key)
-    await sleep(1_000)
-    const events = heard(waiter!, 'waiting')
-    void rejection(waiter!.lock(key), LockClosedError)
-    await eventually(() => events.length > 0)
-    expect(events[0]?.holder?.heldFor).toBeGreaterThanOrEqual(990)
-  })
-
-  test('waiting is emitted once by every call that waits, also behind another of its client', async () => {
-    const [holder, waiter] = clients(2)
-    const key = freshKey()
-    await holder!.lock(key)
-    const events = heard(waiter!, 'waiting')
-    for (const owner of ['a', 'b', 'c']) waiter!.lock(key, { owner, fair: owner === 'c' }).catch(() => {})
-    for (let i = 0; i < 2; i++) waiter!.lock(key).catch(() => {})
-    await eventually(() => events.length >= 5)
-    await sleep(100)
-    expect(events).toHaveLength(5)
   })
 
   test('waiting is not emitted by a call that is granted at once, nor by a single attempt', async () => {
@@ -117,18 +85,6 @@ describe('events', () => {
     expect(events[0]!.held).toBeGreaterThanOrEqual(98)
     expect(events[0]!.held).toBeLessThan(5_000)
     expect(messages).toEqual(events)
-  })
-
-  test('I8: lost {key, fencingToken, error}, once, and no released', async () => {
-    const locks = client()
-    const [events, messages, releases] = [heard(locks, 'lost'), published('lost'), heard(locks, 'released')]
-    const lease = await locks.lock(freshKey(), { lease: 200 })
-    await eventually(() => events.length > 0)
-    await lease.release()
-    expect(events).toEqual([{ key: lease.key, fencingToken: lease.fencingToken, error: lease.signal.reason }])
-    expect(events[0]!.error).toBeInstanceOf(LockLostError)
-    expect(messages).toEqual(events)
-    expect(releases).toEqual([])
   })
 
   test('disconnected {error} and reconnected {}, once each for an outage', async () => {

@@ -3,7 +3,7 @@
  * leases from every kind of grant.
  */
 import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
-import { park, parkMany } from '../kit/parking.ts'
+import { parkMany } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
 import { client } from '../kit/redis.ts'
 
@@ -50,23 +50,4 @@ export async function takeAndVanish(key: string, options: LockOptions): Promise<
   proxy.refuse()
   proxy.cut()
   return lease
-}
-
-/**
- * Lets the client `two` get the lock in every way other than an immediate grant: by hand-off, by re-entry, by wake-up,
- * and after the end of another client's lease.
- */
-export async function grantInEveryWay(one: LockClient, two: LockClient, key: string): Promise<void> {
-  const first = await one.lock(key)
-  const queued = await park(two, key, { fair: true })
-  await first.release()
-  const second = await queued.lease
-  await (await two.lock(key, { owner: second.owner })).release()
-  await second.release()
-  const third = await one.lock(key)
-  const parked = await park(two, key)
-  await third.release()
-  await (await parked.lease).release()
-  await takeAndVanish(key, { lease: 1_000 })
-  await (await two.tryLock(key, { timeout: 10_000 }))!.release()
 }

@@ -116,11 +116,6 @@ describe('tryLock reports that Redis is out of reach, and not that the lock is h
     proxy.heal()
   })
 
-  test('a newly made client waits for its first connection', async () => {
-    expect((await client().tryLock(freshKey()))?.held).toBe(true)
-    expect((await client().tryLock(freshKey(), { timeout: 0 }))?.held).toBe(true)
-  })
-
   test('with timeout: after the timeout, with the socket’s error; in the error of lock this is the cause', async () => {
     const locks = client({}, place().sourceToNobody())
     const key = freshKey()
@@ -149,17 +144,6 @@ describe('tryLock reports that Redis is out of reach, and not that the lock is h
     await own.kill()
     await down
     await promptly(rejection(locks.tryLock(key, { timeout: 200 }), LockConnectionError))
-  })
-
-  test('with timeout: null if an attempt was answered before the outage', async () => {
-    const own = await ownPlace()
-    const [holder, locks] = [client({}, own.source()), client({}, own.source())]
-    const key = freshKey()
-    await holder.lock(key)
-    const tried = locks.tryLock(key, { timeout: 2_500 })
-    await new Promise(resolve => locks.once('waiting', resolve))
-    await own.kill()
-    expect(await tried).toBeNull()
   })
 })
 

@@ -39,17 +39,6 @@ describe('an owner with several waiting calls (I4)', () => {
     })
   })
 
-  test('enters with a waiting call when another of its calls comes as a newcomer', async () => {
-    const [other, one, two] = clients(3) as [LockClient, LockClient, LockClient]
-    const key = freshKey()
-    const holder = await other.lock(key, { lease: 60_000 })
-    const { lease } = await park(one, key, { owner: 'me' })
-    const free = two.lock(key, { owner: 'me' })
-    await holder.release()
-    const [first, second] = await promptly(Promise.all([lease, free]))
-    expect(first.fencingToken).toBe(second.fencingToken)
-  })
-
   test('keeps other owners out until all its calls have ended, and then lets them in', async () => {
     const [other, own] = clients(2) as [LockClient, LockClient]
     const key = freshKey()
@@ -83,14 +72,5 @@ describe('a hold of an owner whose process has died (I4, I7)', () => {
       await lease?.release()
     }
     expect(granted?.held).toBe(true)
-  })
-
-  test('is no longer counted', async () => {
-    const [own, other] = clients(2) as [LockClient, LockClient]
-    const key = freshKey()
-    await takeAndVanish(key, { owner: 'me', lease: 500 })
-    await own.lock(key, { owner: 'me', lease: 30_000 })
-    expect((await other.inspect(key)).holds).toBe(2)
-    await eventually(async () => (await other.inspect(key)).holds === 1)
   })
 })

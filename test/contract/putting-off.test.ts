@@ -113,19 +113,6 @@ describe('a server that puts off every script', () => {
     })
   })
 
-  test('single attempts do not wait until scripts are accepted again', async () => {
-    await forEach(puttingOff, {}, async ({ words, locks, key, refuse }) => {
-      refuse()
-      const calls = [locks.tryLock(key), locks.tryLock(key, { timeout: 0 }), locks.lock(key, { timeout: 0 })]
-      const times = Promise.all(calls.map(time))
-      for (const call of calls) {
-        const error = await rejection(call, LockConnectionError)
-        if (words !== 'none') expect((error.cause as Error).message).toBe(words)
-      }
-      for (const took of await times) expect(took).toBeLessThan(1_000 + LATE)
-    })
-  })
-
   test('tryLock that times out gives the reason, and does not claim that the lock is held', async () => {
     await forEach(puttingOff, {}, async ({ words, locks, key, refuse }) => {
       refuse()

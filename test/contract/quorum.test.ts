@@ -140,19 +140,6 @@ describe('waiting', () => {
     expect(lease.held).toBe(true)
     await scene.heldEverywhere(key, lease.id)
   })
-
-  test('I7: an aborted fair waiter leaves the queue of every server', async () => {
-    const [holder, waiter] = scene.clients(2)
-    const key = freshKey()
-    const lease = await holder!.lock(key)
-    await scene.heldEverywhere(key, lease.id)
-    const stop = new AbortController()
-    const queued = await park(waiter!, key, { fair: true, signal: stop.signal })
-    await scene.queuedEverywhere(key, 1)
-    stop.abort('enough')
-    await expect(queued.lease).rejects.toBe('enough')
-    await scene.queuedEverywhere(key, 0)
-  })
 })
 
 describe('an owner', () => {
@@ -198,18 +185,6 @@ describe('what a majority says', () => {
     const lease = await promptly(locks.lock(key))
     expect(await scene.client().tryLock(key)).toBeNull()
     expect(await lease.release()).toBe(true)
-  })
-
-  test('lists every lock once, held or queued', async () => {
-    const prefix = freshKey('prefix')
-    const [holder, waiter] = [scene.client({ prefix }), scene.client({ prefix })]
-    const keys = Array.from({ length: 40 }, (_, i) => `key ${i}`)
-    await Promise.all(keys.map(key => holder.lock(key)))
-    await park(waiter, 'key 7', { fair: true })
-    await (await holder.lock('released')).release()
-    const found = await collect(waiter.list())
-    expect(found.map(({ key }) => key).sort()).toEqual([...keys].sort())
-    expect(found.filter(({ waiters }) => waiters.length > 0).map(({ key }) => key)).toEqual(['key 7'])
   })
 })
 

@@ -12,13 +12,6 @@ test('a client is made from a URL', async () => {
   expect((await client({}, redisUrl()).lock(freshKey())).held).toBe(true)
 })
 
-test('a client is made from a URL with a database', async () => {
-  const key = freshKey()
-  await client({}, `${redisUrl()}/5`).lock(key)
-  expect(await client({}, `${redisUrl()}/6`).isLocked(key)).toBe(false)
-  expect(await client({}, `${redisUrl()}/5`).isLocked(key)).toBe(true)
-})
-
 test('a client is made from options of ioredis, which it does not change', async () => {
   const { hostname, port } = new URL(redisUrl())
   const options = Object.freeze({ host: hostname, port: Number(port), db: 3, keyPrefix: 'y:' })
@@ -81,22 +74,6 @@ describe('a URL with keyPrefix', () => {
     await lease.release()
     expect((await two.tryLock(key))?.held).toBe(true)
     expect(await one.tryLock(key)).toBeNull()
-  })
-
-  test('I4: a waiter is woken, fair or not, and the lock is listed', async () => {
-    const [holder, waiter] = [client({}, prefixed()), client({}, prefixed())]
-    const key = freshKey()
-    const lease = await holder.lock(key)
-    const parked = await park(waiter, key)
-    await lease.release()
-    const next = await parked.lease
-    expect(next.via).toBe('wakeup')
-    const queued = await park(holder, key, { fair: true })
-    await next.release()
-    expect((await queued.lease).via).toBe('handoff')
-    const found = []
-    for await (const state of waiter.list(key)) found.push(state.key)
-    expect(found).toEqual([key])
   })
 })
 

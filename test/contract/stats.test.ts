@@ -3,7 +3,6 @@ import { expect, test } from 'vitest'
 import { park } from '../kit/parking.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { grantInEveryWay } from './leases.ts'
 
 const none = { count: 0, min: 0, max: 0, mean: 0, p50: 0, p90: 0, p99: 0 }
 
@@ -32,15 +31,6 @@ test('counts grants, releases and current holds', async () => {
   await leases[0]!.release()
   await leases[0]!.release()
   expect(locks.stats()).toMatchObject({ acquired: 3, holding: 2, released: 1, lost: 0, hold: { count: 1 } })
-})
-
-test('counts grants by how they came about', async () => {
-  const [one, two] = clients(2)
-  await grantInEveryWay(one!, two!, freshKey())
-  const { via, acquired } = two!.stats()
-  expect(via).toEqual({ immediate: 0, handoff: 1, wakeup: 1, expiry: 1, reentry: 1 })
-  expect(acquired).toBe(4)
-  expect(one!.stats().via).toEqual({ immediate: 2, handoff: 0, wakeup: 0, expiry: 0, reentry: 0 })
 })
 
 test('counts current waiters, timed-out, refused and failed calls', async () => {

@@ -1,8 +1,7 @@
 /** Tests that using and wrap run a function under the lock, always release the lock, and report the first error. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, LockArgumentError, LockLostError, type LockOptions } from '../../src/index.ts'
-import { promptly, rejection } from '../kit/outcomes.ts'
-import { park } from '../kit/parking.ts'
+import { rejection } from '../kit/outcomes.ts'
 import { ownPlace } from '../kit/place.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
@@ -87,30 +86,6 @@ describe('using', () => {
       throw new Error('mine')
     })
     await expect(run).rejects.toThrow('mine')
-  })
-
-  test('a release by fn itself does not count as a loss', async () => {
-    const [one, two] = clients(2)
-    const key = freshKey()
-    const result = await one!.using(key, async lease => {
-      expect(await lease.release()).toBe(true)
-      const other = await two!.lock(key)
-      await other.release()
-      return 'done'
-    })
-    expect(result).toBe('done')
-  })
-
-  test('waiters get the lock after fn has thrown', async () => {
-    const [one, two] = clients(2)
-    const key = freshKey()
-    let parked: { lease: Promise<Lease> } | undefined
-    const run = one!.using(key, async () => {
-      parked = await park(two!, key)
-      throw new Error('mine')
-    })
-    await expect(run).rejects.toThrow('mine')
-    expect((await promptly(parked!.lease)).held).toBe(true)
   })
 })
 

@@ -1,9 +1,3 @@
-/**
- * Checks of exclusion that do not rely on the lock. A `Room` counts the callers that are inside at the same time.
- * `increment` loses additions if callers do not exclude each other, so a test compares the sum with the number of
- * calls.
- */
-import type { Redis } from 'ioredis'
 import { expect } from 'vitest'
 import type { Lease } from '../../src/index.ts'
 import { sleep } from './time.ts'
@@ -20,12 +14,6 @@ export class Room {
     await sleep(ms)
     this.inside -= 1
   }
-}
-
-/** Adds 1 to a number by a separate read and write. */
-export async function increment(redis: Redis, name: string): Promise<void> {
-  const value = Number(await redis.get(name))
-  await redis.set(name, value + 1, 'PX', 60_000)
 }
 
 export function expectIncreasing(numbers: readonly number[]): void {

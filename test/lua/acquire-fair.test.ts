@@ -171,15 +171,6 @@ describe.each([
     expect(await lock.order()).toEqual([dan.id])
   })
 
-  test('I3: counts a waiter as alive that joined long ago but has sent a heartbeat since', async () => {
-    const lock = await sharedLock()
-    const ben = caller('ben', { joinedAgo: 60_000, deadlineIn: 4_000 })
-    await lock.given({ ...holder, waiters: [ben] })
-    await lock.listen(ben)
-
-    expect(await lock.acquire(caller('eve'))).toMatchObject({ status: 'refused', label: 'ben' })
-  })
-
   test('I4: by the first waiter itself gets the lock, without a message', async () => {
     const lock = await sharedLock()
     const [ben, cyd] = [caller('ben'), caller('cyd')]

@@ -115,14 +115,6 @@ describe('tokens after a holder (I2)', () => {
     },
   )
 
-  test('continue after its own if the release reports none', async () => {
-    const lock = await lockAhead()
-    const token = await lock.grant(ada)
-    await lock.release(ada)
-
-    expect(await lock.grant(ben)).toBe(token + 1)
-  })
-
   test('are above those that a release reports, if it hands the lock to a waiter', async () => {
     const lock = await lockAhead()
     const token = await lock.grant(ada)

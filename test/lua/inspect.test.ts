@@ -57,18 +57,6 @@ describe('a long queue', () => {
     const rest = await inspect(lock, 2, { ticket: queue[3]!, behind: queue[2]! })
     expect(entriesOf(rest.queue)).toEqual([claimOf(dee)])
   })
-
-  test('continues with the same or later tickets if the last waiter of a page has left', async () => {
-    const lock = await sharedLock()
-    const twin = caller('twin', { joinedAgo: 1_000 })
-    await lock.given({ holder: ada, waiters: [{ ...ben, joinedAgo: 1_000 }, twin, dee] })
-    const { queue } = await inspect(lock, 1)
-    await lock.redis.zrem(lock.names.queue, queue[0]!)
-
-    const rest = await inspect(lock, 2, { ticket: queue[1]!, behind: queue[0]! })
-    const twins = [ben, twin].map(claimOf).filter(entry => entry !== queue[0])
-    expect(entriesOf(rest.queue)).toEqual([...twins, claimOf(dee)])
-  })
 })
 
 describe.each([10, undefined])('I5: writes nothing (waiters: %s)', most => {

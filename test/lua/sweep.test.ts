@@ -74,18 +74,6 @@ describe('between two calls', () => {
     expect(await lock.acquire(cyd, { queue: true })).toMatchObject({ status: 'granted' })
   })
 
-  test('I4: a heartbeat continues the search, too', async () => {
-    const lock = await sharedLock()
-    await lock.given({ holder: ada, waiters: [...dead, ben] })
-    const ticket = Number(
-      await lock.redis.zscore(lock.names.queue, (await lock.redis.zrange(lock.names.queue, -1, '-1'))[0]!),
-    )
-    await lock.release(ada)
-
-    expect(await lock.tend([ben, ticket])).toEqual({ status: 'unfinished' })
-    expect((await lock.tend([ben, ticket])).places).toEqual([[expect.any(String), ben.lease, 'handoff']])
-  })
-
   test('I5: a repeated release finds no hold, and changes nothing', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: dead })
@@ -94,17 +82,6 @@ describe('between two calls', () => {
 
     expect(await lock.release(ada)).toEqual({ status: 'ended' })
     expect(await lock.snapshot()).toEqual(before)
-  })
-
-  test('I4: attempts continue the search after a lapsed lease in the same way', async () => {
-    const lock = await sharedLock()
-    await lock.given({ holder: ada, reentries: [again(ada)], endsIn: -1, waiters: [...dead, ben] })
-    await lock.listen(ben)
-    const cyd = anonymous('cyd')
-
-    expect(await lock.acquire(cyd)).toEqual({ status: 'unfinished' })
-    expect(await lock.acquire(cyd)).toEqual({ status: 'unfinished' })
-    expect(await lock.acquire(cyd)).toMatchObject({ status: 'refused', label: 'ben' })
   })
 })
 

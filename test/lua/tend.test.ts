@@ -174,13 +174,6 @@ describe.each([
     expect(await heard()).toEqual([])
   })
 
-  test('I4: grants it to a waiter of its own client even if the inbox has no subscriber', async () => {
-    const lock = await sharedLock()
-    await lock.given(given)
-
-    expect((await lock.tend([ben, await lock.micros()])).places).toEqual([[expect.any(String), ben.lease, how]])
-  })
-
   // A waiter of the same client may have joined a moment ago, or its wait may be over for its client. Then it is not in
   // this call, so the reply does not report its grant. The second case fails if `if granted and granted:sub(1, CLIENT_END)
   // == client then` becomes `if false then` in lua/mutex/tend.lua: nobody learns of the grant.

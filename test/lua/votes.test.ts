@@ -91,17 +91,6 @@ describe("'same'", () => {
     expect(await lock.grant(ben)).toBe(clock + 1)
   })
 
-  test('I2: takes a new lock, and moves the clock to the floor', async () => {
-    const lock = await sharedLock()
-    const floor = await ahead(lock)
-
-    expect(await lock.acquire(ada, { mode: 'same', floor })).toMatchObject({ status: 'granted', token: floor })
-    expect(await agreed(lock)).toEqual({ token: floor, clock: floor })
-    expect(await lock.redis.pttl(lock.names.lock)).toBeGreaterThan(HOUR / 1000)
-    await lock.release(ada)
-    expect(await lock.grant(ben)).toBe(floor + 1)
-  })
-
   test('I2: after a lapsed holder, the clock is above all tokens that it may have issued on its own', async () => {
     const lock = await sharedLock()
     const clock = await ahead(lock)

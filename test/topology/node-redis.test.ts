@@ -222,11 +222,6 @@ describe('sentinels', () => {
     expect(String(await admin.client('LIST'))).toMatch(/ db=4 .* user=locks/)
   })
 
-  test('node-redis 6: through an address map', async () => {
-    const nodeAddressMap = (address: string) => ({ host: 'localhost', port: Number(address.split(':')[1]) })
-    await works(redis6.createSentinel({ ...options(), nodeAddressMap }))
-  })
-
   test('node-redis 6: a wrong password is reported', async () => {
     const wrong = redis6.createSentinel({ ...options(), nodeClientOptions: { username: 'locks', password: 'no' } })
     const error = await rejection(client({ outageTimeout: 1_000 }, wrong).lock(freshKey()), LockConnectionError)

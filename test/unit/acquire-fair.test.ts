@@ -126,15 +126,6 @@ test('I1 a grant that turns out to be gone is not used', async () => {
   expect(await now(waiter.outcome)).toBe('pending')
 })
 
-test('I4 a check that fails is repeated by the heartbeat', async () => {
-  const { at, waiter } = await hardlyProven()
-  await at.kind.tends.next.fail(new LockConnectionError('refused'))
-  await at.clock.advance(HEARTBEAT)
-  const grant = at.granted({ token: 100, via: 'handoff' })
-  await at.kind.tends.next.answer(at.tended([grant]))
-  expect(await now(waiter.outcome)).toEqual(grant)
-})
-
 test('I7 a grant that is being checked is given back if its waiter gives up', async () => {
   const { at, waiter } = await hardlyProven()
   at.io.end(waiter, undefined)
@@ -200,27 +191,11 @@ describe('I5 the live lease is not given back if its grant is reported again', (
     return at
   }
 
-  test('or if an older heartbeat still has the waiter queued', async () => {
-    const at = await grantedMeanwhile()
-    await at.kind.tends.next.answer(at.tended([1]))
-    await at.clock.advance(100)
-    expect(at.left).toEqual([])
-  })
-
   test('by the answer to the request that joined the queue', async () => {
     const at = new Waiting()
     const waiter = await at.start({ id: 'A', mode: 'queue' })
     at.message('A', 100, 'handoff')
     await at.kind.attempts.next.answer(at.granted({ token: 100 }))
-    await at.clock.advance(100)
-    expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
-    expect(at.left).toEqual([])
-  })
-
-  test('by two messages that both have to be checked', async () => {
-    const { at, waiter } = await hardlyProven()
-    at.message('A', 100, 'handoff')
-    for (const call of at.kind.tends.open) await call.answer(at.tended([at.granted({ token: 100 })]))
     await at.clock.advance(100)
     expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
     expect(at.left).toEqual([])

@@ -106,15 +106,6 @@ describe('I7 nothing is left in the client after', () => {
   })
 })
 
-test('I7 when one waiter leaves a key, the others are still served', async () => {
-  const at = new Waiting()
-  const gone = await at.parkedFair({ id: 'A' })
-  await at.parkedFair({ id: 'B' })
-  at.io.end(gone, undefined)
-  await at.kind.leaves.next.answer()
-  expect(at.residue).toEqual({ waiting: 1, timers: 1, channels: { [`inbox of ${KEY}`]: 1 } })
-})
-
 describe('I7 a subscription that fails after its waiters have left', () => {
   async function gone() {
     const at = new Waiting()

@@ -22,13 +22,6 @@ async function askedMeanwhile() {
 }
 
 describe('if an answer comes after its waiter was handed the lock,', () => {
-  test('a refusal changes nothing', async () => {
-    const { at, lease } = await askedMeanwhile()
-    await at.attempt.answer(at.refused())
-    await at.clock.advance(0)
-    expect([lease.held, at.left, at.told.at(-1)]).toEqual([true, [], 'acquired B'])
-  })
-
   test('I7 a grant is given back, and the lease from the hand-off lives on', async () => {
     const { at, lease } = await askedMeanwhile()
     await at.grantNext(FIRST + 5_000)
@@ -63,15 +56,6 @@ describe('if an answer comes after its waiter was handed the lock,', () => {
 })
 
 describe('I6 callers that give up', () => {
-  test('cause a release in Redis when no waiter is left', async () => {
-    const at = new HandingOn()
-    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
-    at.io.end(b!.waiter, undefined)
-    void leaseOf(a!).release()
-    await settled()
-    expect(at.ended).toEqual([['A', undefined]])
-  })
-
   test('I7 leave no fairAfter timer if they were handed the lock', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B', fairAfter: 1_000 })

@@ -49,14 +49,6 @@ describe('a release that finds nobody waiting is put off to the end of the event
     expect(at.told.slice(-3)).toEqual(['waiting B', 'released A', 'acquired B'])
   })
 
-  test('and is sent to Redis then, if no waiter came', async () => {
-    const at = new HandingOn()
-    const [a] = await at.run({ id: 'A' })
-    void leaseOf(a!).release()
-    await settled()
-    expect(at.ended).toEqual([['A', undefined]])
-  })
-
   test('I8 but not if the lease can no longer be handed on', async () => {
     const at = new HandingOn()
     const [a] = await at.run({ id: 'A' })

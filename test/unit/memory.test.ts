@@ -127,22 +127,6 @@ describe.each(Object.entries(ways))('under fake timers: %s', (name, { install, a
     store.reconnect(locks)
     await (await locks.lock(freshKey())).release()
   })
-
-  test('a client goes on when real time is back', async () => {
-    const locks = made()
-    install()
-    const lease = await locks.lock(freshKey())
-    const waiting = locks.lock(lease.key, { timeout: 60_000 })
-    await advance(50_000)
-    vi.useRealTimers()
-    mock.timers.reset()
-    expect(lease.held).toBe(true)
-    const key = freshKey()
-    await locks.lock(key)
-    expect(await locks.tryLock(key, { timeout: 20 })).toBeNull()
-    await lease.release()
-    await (await waiting).release()
-  })
 })
 
 test('a lock that nobody uses has no timer, and leaves nothing in the store (I7)', async () => {

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Asker, HandingOn, leaseOf } from './handing-on.ts'
 import { settled } from './promises.ts'
-import { KEY, LEASE } from './waiting.ts'
+import { KEY } from './waiting.ts'
 
 /**
  * After its release, a client leaves the lock to other clients for a while: for TURN ms if they take turns with it, and
@@ -108,14 +108,6 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('asks at once if it comes later than that', async () => {
-    const client = await Looping.holding()
-    await client.release(3)
-    await client.at.clock.advance(CHANCE)
-    await client.call()
-    expect(client.asks).toBe(true)
-  })
-
   test('has its turn when each of them has had one, whether before the call or after it', async () => {
     const client = await Looping.holding()
     await client.release(3)
@@ -185,14 +177,6 @@ describe('a caller that asks again after its release', () => {
 })
 
 describe('a call that comes before the release is answered', () => {
-  test('asks at once if nothing is known about other clients', async () => {
-    const client = await Looping.holding()
-    client.at.clock.block(TURN)
-    void leaseOf(client.asker).release()
-    await client.call()
-    expect(client.asks).toBe(true)
-  })
-
   test('leaves the lock to the other clients of the last round, until the answer says that they have left', async () => {
     const client = await Looping.holding()
     await client.release(2)
@@ -272,13 +256,6 @@ test('if nobody heard of a release because a fair waiter has the lock, turns are
 })
 
 describe('I7 what is known about other clients', () => {
-  test('is forgotten a moment after its last use', async () => {
-    const client = await Looping.holding()
-    await client.release(2)
-    await client.at.clock.advance(LEASE)
-    expect(client.at.residue).toMatchObject({ waiting: 0, leases: 0, timers: 0 })
-  })
-
   test('is kept while somebody waits', async () => {
     const client = await Looping.holding()
     await client.release(3)

@@ -48,17 +48,6 @@ test('a read-write lock: also its mode', async () => {
   expect(sides('lock.hold')).toEqual([reading, writing])
 })
 
-test('several at once: each part', async () => {
-  const telemetry = new Telemetry()
-  const { locks } = telemetry.client()
-  const key = freshKey()
-  const all = locks.all([key, locks.semaphore(key, 1)])
-  const inside = await all.using(() => activeSpan())
-  const holds = telemetry.spans('lock.hold')
-  expect(holds.map(({ attributes }) => attributes['redis_baton.kind']).sort()).toEqual(['mutex', 'semaphore'])
-  expect(holds.map(span => span.spanContext().spanId)).toContain(inside)
-})
-
 test('a wait for one kind is not linked to a hold of another, in this process or through Redis', async () => {
   const telemetry = new Telemetry()
   const redis = plainRedis()

@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'vitest'
 import { reasonOf } from '../../kit/outcomes.ts'
 import { park } from '../../kit/parking.ts'
-import { place } from '../../kit/place.ts'
 import { client, freshKey } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { Telemetry } from './telemetry.ts'
@@ -105,17 +104,6 @@ describe('durations are seconds', () => {
     // The metric measures the end of each hand-off a moment later than stats() does, so its sum may be slightly larger.
     expect(sum * 1000).toBeLessThan(handoff.mean * 19 + 500)
   })
-
-  test('of a hand-off by another client are not recorded', async () => {
-    const telemetry = new Telemetry()
-    const [one, two] = [telemetry.client().locks, telemetry.client().locks]
-    const key = freshKey()
-    const lease = await one.lock(key)
-    const parked = await park(two, key)
-    await lease.release()
-    await (await parked.lease).release()
-    await expect(telemetry.metric('redis_baton.handoff.duration')).rejects.toThrow('no metric')
-  })
 })
 
 describe('events without a call', () => {
@@ -132,23 +120,6 @@ describe('events without a call', () => {
     expect(await telemetry.times('redis_baton.hold.duration', { 'redis_baton.outcome': 'lost' })).toMatchObject({
       count: 1,
     })
-  })
-
-  test('disconnections, once for each outage', async () => {
-    const telemetry = new Telemetry()
-    const { source, proxy } = await place().proxied()
-    const { locks } = telemetry.client({}, {}, source)
-    // Without a hold and without a waiter, the client would connect again without a word.
-    await locks.lock(freshKey())
-    let back = 0
-    locks.on('reconnected', () => {
-      back += 1
-    })
-    for (const outage of [1, 2]) {
-      proxy.cut()
-      await eventually(() => back === outage)
-      expect(await telemetry.sum('redis_baton.disconnections')).toBe(outage)
-    }
   })
 })
 

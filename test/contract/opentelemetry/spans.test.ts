@@ -83,23 +83,6 @@ describe('the active span', () => {
     })
   })
 
-  test('is separate for two concurrent callers, whichever release led to the grant', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client()
-    const key = freshKey()
-    const callers = await Promise.all(
-      ['a', 'b', 'c', 'd'].map(name =>
-        telemetry.within(name, async span => {
-          await locks.using(key, { fair: name < 'c' }, () => sleep(2))
-          return span.spanContext().spanId
-        }),
-      ),
-    )
-    const parents = (name: string) => telemetry.spans(name).map(span => span.parentSpanContext?.spanId)
-    expect(parents('lock.wait').sort()).toEqual(callers.sort())
-    expect(parents('lock.hold').sort()).toEqual(callers.sort())
-  })
-
   test('is the wait’s during the call, so the spans of its commands are below it', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
@@ -220,21 +203,6 @@ describe('a hold', () => {
     expect(hold?.events.map(({ name }) => name)).toEqual(['exception'])
     expect(await lease.release()).toBe(false)
     expect(telemetry.spans('lock.hold')).toHaveLength(1)
-  })
-
-  test('whose release fails ends there, with the reason', async () => {
-    const telemetry = new Telemetry()
-    const server = await ownServer()
-    const { locks } = telemetry.client({}, { outageTimeout: 200 }, server.url)
-    const lease = await locks.lock(freshKey())
-    await server.kill()
-    await reasonOf(lease.release())
-    const [hold] = telemetry.spans('lock.hold')
-    expect(hold?.attributes).toMatchObject({
-      'redis_baton.outcome': 'unconfirmed',
-      'error.type': 'LockConnectionError',
-    })
-    expect(hold?.status.code).toBe(SpanStatusCode.ERROR)
   })
 
   test('that re-enters is below the outer one; each ends separately', async () => {

@@ -69,14 +69,6 @@ test.concurrent('the oldest job runs first, whichever asked first; another custo
   expect(await books('bob')).toMatchObject({ [first]: '1', [second]: '11', [third]: '111' })
 })
 
-test.concurrent('a job may take longer than the lease, which is renewed', async () => {
-  const slow = await add('dora', { amount: 1, takes: 3_500 })
-  const next = await add('dora', { amount: 10 })
-  await done(slow, next)
-  expect(await books('dora')).toMatchObject({ balance: '11' })
-  expect(failuresOf(slow)).toEqual([])
-})
-
 test.concurrent('a job whose lock is taken away fails, and its next attempt books the order once', async () => {
   const job = await add('emil', { amount: 7, takes: 1_000 })
   await eventually(() => scene.locks.isLocked(lockOf('emil')))

@@ -58,13 +58,6 @@ test('a client that disconnects leaves the queue at once', async () => {
   await scene.expectNothingLeft()
 })
 
-test('a request that fails for another reason leaves the account free', async () => {
-  await scene.redis.hset(lockOf('poor'), 'balance', 0)
-  expect(await withdraw(patient, 'poor')).toMatchObject({ status: 409 })
-  expect(await post(`${patient}/accounts/poor/withdrawals`, {})).toMatchObject({ status: 400 })
-  await scene.expectNothingLeft()
-})
-
 test('SIGTERM: waiting requests are rejected, running requests are completed, and the process ends', async () => {
   const held = await scene.locks.lock(lockOf('waiting'))
   const waits = withdraw(patient, 'waiting')

@@ -59,18 +59,6 @@ test.concurrent('a checkout whose lock is taken away stops, and can be repeated'
   expect(await charges('taken')).toBe('1')
 })
 
-test.concurrent('a client that disconnects stops waiting at once', async () => {
-  const held = await scene.locks.lock(lockOf('left'))
-  const client = new AbortController()
-  const request = checkOut(patient, 'left', client.signal)
-  await listeners('left', 1)
-  client.abort()
-  await expect(request).rejects.toThrow()
-  // The server ends the wait and its subscription at once, although the request could have waited for 15 s.
-  await listeners('left', 0)
-  await held.release()
-})
-
 test('SIGTERM: waiting requests are rejected, running requests are completed, and the process ends', async () => {
   const held = await scene.locks.lock(lockOf('waiting'))
   const waits = checkOut(patient, 'waiting')

@@ -44,13 +44,6 @@ test('a request that waits in vain is asked to come again', async () => {
   await held.release()
 })
 
-test('a request that fails for another reason leaves the account free', async () => {
-  await scene.redis.hset(lockOf('poor'), 'balance', 0)
-  expect(await withdraw(patient, 'poor')).toMatchObject({ status: 409 })
-  expect(await post(`${patient}/accounts/poor/withdrawals`, {})).toMatchObject({ status: 400 })
-  await scene.expectNothingLeft()
-})
-
 test('SIGTERM: waiting requests are rejected, and nothing is left', async () => {
   const held = await scene.locks.lock(lockOf('waiting'))
   const waits = withdraw(patient, 'waiting')

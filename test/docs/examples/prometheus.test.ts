@@ -164,21 +164,4 @@ describe('the dashboard', () => {
       )
     }
   })
-
-  test('has its panels side by side, each with its own id', () => {
-    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
-    const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) => {
-      expect(x + w).toBeLessThanOrEqual(24)
-      return Array.from({ length: w * h }, (_, i) => `${x + (i % w)}:${y + Math.floor(i / w)}`)
-    })
-    expect(new Set(cells).size).toBe(cells.length)
-  })
-
-  test('uses only variables that it defines', () => {
-    const known = templating.list.map(({ name }) => name)
-    const text = JSON.stringify([panels, templating])
-    const used = [...text.matchAll(/\$\{?(\w+)/g)].map(([, name]) => name as string)
-    expect(used.filter(name => !name.startsWith('__') && !known.includes(name))).toEqual([])
-    expect(used).toContain('job')
-  })
 })

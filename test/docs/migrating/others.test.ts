@@ -44,17 +44,6 @@ test.each(['the same with `acquireAttemptsLimit: 1`', '`retryCount: 0`', '`lock.
 )
 
 describe('redis-semaphore', () => {
-  test('tryAcquire waits as long as acquire does, unless attempts are limited; nothing re-enters', async () => {
-    const [redis, key] = [plainRedis(), freshKey()]
-    const mutex = new Mutex(redis, key)
-    await mutex.acquire()
-    const before = performance.now()
-    expect(await new Mutex(redis, key, { acquireTimeout: 200 }).tryAcquire()).toBe(false)
-    expect(performance.now() - before).toBeGreaterThan(190)
-    expect(await new Mutex(redis, key, { acquireAttemptsLimit: 1 }).tryAcquire()).toBe(false)
-    await mutex.release()
-  })
-
   test('a semaphore and a multi-semaphore share their permits, but not with ours; each caller uses its own total', async () => {
     const [redis, key] = [plainRedis(), freshKey()]
     const once = { acquireAttemptsLimit: 1 }
@@ -80,27 +69,6 @@ describe('redis-semaphore', () => {
     expect(await second!.tryAcquire()).toBe(true)
     expect(first!.isAcquired).toBe(true)
     await Promise.all([first!.release(), second!.release()])
-  })
-
-  test('small requests overtake a request for several permits as long as they keep coming', async () => {
-    const [redis, key] = [plainRedis(), freshKey()]
-    const small = async () => {
-      const semaphore = new Semaphore(redis, key, 2)
-      await semaphore.acquire()
-      return semaphore
-    }
-    let [over, held] = [false, await small()]
-    const large = new MultiSemaphore(redis, key, 2, 2, { acquireTimeout: 1_000 }).tryAcquire().finally(() => {
-      over = true
-    })
-    while (!over) {
-      const next = await small()
-      await held.release()
-      held = next
-      await sleep(10)
-    }
-    expect(await large).toBe(false)
-    await held.release()
   })
 
   test.each([
@@ -153,15 +121,6 @@ describe.each(redlocks)('%s', (name, Locks) => {
     await both.release()
   })
 
-  test('an extension may shorten a lock, and makes a new object', async () => {
-    const [redis, key] = [plainRedis(), freshKey()]
-    const lock = await new Locks([redis]).acquire([key], 60_000)
-    const extended = await lock.extend(1_000)
-    expect(extended).not.toBe(lock)
-    expect(await redis.pttl(key)).toBeLessThanOrEqual(1_000)
-    await extended.release()
-  })
-
   const counted = name === 'redlock' ? 'the call' : 'the attempt that succeeded'
   test(`a lease is counted from ${counted}`, async () => {
     const [redis, key] = [plainRedis(), freshKey()]
@@ -172,24 +131,6 @@ describe.each(redlocks)('%s', (name, Locks) => {
       return signal.aborted
     })
     expect(aborted).toBe(name === 'redlock')
-  })
-
-  test('quit closes the connections that were passed in', async () => {
-    const redis = plainRedis()
-    await redis.ping()
-    await new Locks([redis]).quit()
-    await eventually(() => redis.status === 'end')
-  })
-
-  test('a lock held by another client is an error for each attempt', async () => {
-    const [redis, key] = [plainRedis(), freshKey()]
-    await redis.set(key, 'somebody', 'PX', 5_000)
-    const redlock = new Locks([redis], quick)
-    const errors: string[] = []
-    redlock.on('error', error => errors.push(error.name))
-    await expect(redlock.acquire([key], 1_000)).rejects.toThrow('unable to achieve a quorum')
-    // There are four errors: three are from the failed attempts, and one is from the release, which fails as well.
-    expect(errors).toEqual(Array(4).fill('ResourceLockedError'))
   })
 })
 

@@ -1,11 +1,7 @@
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type BuildOptions, build } from 'esbuild'
 import { describe, expect, test } from 'vitest'
-import { runNode } from '../../kit/program.ts'
-import { freshKey, redisUrl } from '../../kit/redis.ts'
-import { emptyFolder } from '../../kit/temp.ts'
 import { root } from './imports.ts'
 
 async function bundle(entry: string, options: BuildOptions = {}) {
@@ -28,23 +24,6 @@ async function bundle(entry: string, options: BuildOptions = {}) {
   const packages = new Set(external.filter(path => !path.startsWith('node:')))
   return { inputs: Object.keys(metafile.inputs), packages, text: outputFiles?.[0]?.text ?? '' }
 }
-
-describe('one bundled file', () => {
-  // ioredis is CommonJS and calls `require` for Node's own modules. So an ES module that contains ioredis needs a
-  // `require`.
-  const banner = { js: `import { createRequire } from 'node:module'\nconst require = createRequire(import.meta.url)` }
-
-  test('that includes the package locks, hands over and releases, far from the package', async () => {
-    const cwd = await emptyFolder()
-    const outfile = join(cwd, 'bundle.mjs')
-    const { inputs } = await bundle('test/docs/package/hand-off.program.ts', { outfile, banner, write: true })
-    expect(inputs).toContain('dist/index.js')
-
-    const { code, output, errors } = await runNode([outfile, redisUrl(), freshKey('bundle')], { cwd })
-    expect(code, errors).toBe(0)
-    expect(JSON.parse(output)).toEqual({ via: 'handoff', later: true, released: true, locked: false })
-  }, 70_000)
-})
 
 describe('the library', () => {
   test('needs three packages, which npm installs with it, and none that only the command line uses', async () => {

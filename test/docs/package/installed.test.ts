@@ -1,8 +1,8 @@
 /** Tests the package as it would be published: it is packed, installed into an empty folder, and used from there. */
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { publint } from 'publint'
@@ -10,7 +10,7 @@ import { formatMessage } from 'publint/utils'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { entries } from '../../../scripts/build/entries.ts'
 import { run, runNode } from '../../kit/program.ts'
-import { freshKey, redisUrl } from '../../kit/redis.ts'
+import { redisUrl } from '../../kit/redis.ts'
 import { root } from './imports.ts'
 
 const at = (path: string) => fileURLToPath(new URL(path, root))
@@ -106,19 +106,6 @@ describe('the packed package', () => {
     )
 
     test(
-      'runs the benchmark, and says why it leaves out the Java locks',
-      async () => {
-        const some = ['--rival', 'baton-fair,floor-set,redisson-lock', '--scenario', 'uncontended']
-        const short = ['--rounds', '1', '--seconds', '0.1', '--rtt', '1', '--no-warm-cores', '--url', redisUrl()]
-        const { code, output, errors } = await runNode([program(), 'bench', ...some, ...short], { cwd: folder })
-        expect(code, output + errors).toBe(0)
-        expect(output).toMatch(/^ *baton-fair .*\d/m)
-        expect(output).toContain('needs a Java program that is not in the npm package')
-      },
-      LIMIT,
-    )
-
-    test(
       'says what to install if there is no server, and fetches none',
       async () => {
         const env = { ...process.env, REDIS_URL: '', BATON_REDIS_IMAGE: '', PATH: folder }
@@ -134,65 +121,4 @@ describe('the packed package', () => {
       LIMIT,
     )
   })
-
-  const use = `
-    const locks = new LockClient(process.argv[1])
-    locks.using(process.argv[2], lease => console.log(lease.held)).finally(() => locks.close())`
-
-  test.each([
-    ['import', 'module', `import { LockClient } from 'redis-baton'`],
-    ['require', 'commonjs', `const { LockClient } = require('redis-baton')`],
-  ])(
-    'locks by %s',
-    async (_, type, statement) => {
-      const program = [`--input-type=${type}`, '-e', `${statement};${use}`, '--', redisUrl(), freshKey('installed')]
-      const { code, output, errors } = await runNode(program, { cwd: folder })
-      expect(code, errors).toBe(0)
-      expect(output.trim()).toBe('true')
-    },
-    LIMIT,
-  )
-})
-
-describe('a strict user', () => {
-  beforeAll(async () => {
-    await writeFile(join(folder, 'consumer.ts'), await readFile(at('test/docs/package/consumer.program.ts')))
-    // Users of TypeScript on Node have these types. The test puts links to this repository's copies into the user's
-    // folder.
-    for (const types of ['@types/node', '@opentelemetry/api']) {
-      const place = join(folder, 'node_modules', types)
-      await mkdir(dirname(place), { recursive: true })
-      await symlink(at(`node_modules/${types}`), place)
-    }
-  })
-
-  test.each([
-    ['typescript', 'nodenext', 'nodenext'],
-    ['typescript', 'preserve', 'bundler'],
-    ['typescript-5', 'nodenext', 'nodenext'],
-  ])(
-    'compiles with %s, module %s, moduleResolution %s',
-    async (compiler, module, moduleResolution) => {
-      const config = join(folder, `${compiler}-${moduleResolution}.json`)
-      const compilerOptions = {
-        module,
-        moduleResolution,
-        target: 'es2022',
-        lib: ['es2023', 'esnext.disposable'],
-        types: ['node'],
-        strict: true,
-        exactOptionalPropertyTypes: true,
-        noUncheckedIndexedAccess: true,
-        skipLibCheck: false,
-        // The next option skips only the compiler's own declarations.
-        skipDefaultLibCheck: true,
-        noEmit: true,
-      }
-      await writeFile(config, JSON.stringify({ compilerOptions, files: ['consumer.ts'] }))
-      const { code, output } = await runNode([at(`node_modules/${compiler}/bin/tsc`), '-p', config])
-      expect(output).toBe('')
-      expect(code).toBe(0)
-    },
-    70_000,
-  )
 })

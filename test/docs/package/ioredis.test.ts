@@ -13,7 +13,6 @@ import { emptyFolder } from '../../kit/temp.ts'
 import { root } from './imports.ts'
 
 const at = (path: string) => fileURLToPath(new URL(path, root))
-const LIMIT = 130_000
 
 /**
  * Installs the package with its dependencies. `ioredis` is the name under which the wanted version is installed in this
@@ -78,25 +77,6 @@ describe.each([
     await writeFile(join(folder, 'program.js'), program)
     return () => rm(folder, { recursive: true, force: true })
   })
-
-  test.each([
-    ['typescript', 'nodenext', 'nodenext'],
-    ['typescript', 'node16', 'node16'],
-    ['typescript', 'preserve', 'bundler'],
-  ])(
-    '%s compiles its user, and all declarations, with module %s and moduleResolution %s',
-    async (compiler, module, moduleResolution) => {
-      const settings = { module, moduleResolution, target: 'es2022', lib: ['es2022', 'esnext.disposable'] }
-      const strict = { strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, noEmit: true }
-      const file = join(folder, `tsconfig.${compiler}.${moduleResolution}.json`)
-      const compilerOptions = { ...settings, ...strict, types: ['node'] }
-      await writeFile(file, JSON.stringify({ compilerOptions, files: ['consumer.ts'] }))
-      const { code, output } = await runNode([at(`node_modules/${compiler}/bin/tsc`), '-p', file])
-      expect(output).toBe('')
-      expect(code).toBe(0)
-    },
-    LIMIT,
-  )
 
   test('a URL, options and an instance lock', async () => {
     const { code, output, errors } = await runNode(['program.js', redisUrl(), freshKey()], { cwd: folder })

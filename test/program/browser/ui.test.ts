@@ -103,24 +103,6 @@ describe('one lock', () => {
     expect(complaints).toEqual([])
   })
 
-  test('shows the first of many holders, and the rest on request', async () => {
-    const key = freshKey('crowd')
-    const crowd = client({ label: 'crowd' }).semaphore(key, 30)
-    await Promise.all(Array.from({ length: 30 }, () => crowd.lock()))
-    crowd.lock({ fair: true }).catch(() => {}) // this call rejects when the client is closed after the test
-    const { address } = await openSite([`${key}*`])
-    const { page, complaints } = await openPage(browser, address, { width: 400, height: 800 })
-    await page.locator(`${keys} button`).click()
-    await expect.poll(() => texts(page, '#holding tr')).toHaveLength(20)
-    await expectTexts(page, '#others', ['Show 10 of 10 more holders'])
-    await expectTexts(page, queue, ['crowd'])
-    expect(await overflow(page)).toBe(0)
-    await page.click('#others')
-    await expect.poll(() => texts(page, '#holding tr')).toHaveLength(30)
-    expect(await page.$eval('#others', button => button.checkVisibility())).toBe(false)
-    expect(complaints).toEqual([])
-  })
-
   test('stays open when it is free, and over a reload; the back button closes it', async () => {
     const key = freshKey('free')
     const [lease] = await held(client({ label: 'the holder' }), key)

@@ -67,40 +67,9 @@ describe('inspect', () => {
     const state = JSON.parse((await baton('inspect', key, '--json')).output)
     expect(state).toMatchObject({ kind: 'readWrite', label: 'three', holders: [{ mode: 'write' }] })
   })
-
-  test('every held lock of the key, each separately; the mutex first', async () => {
-    const key = freshKey()
-    const locks = client({ label: 'me' })
-    await locks.semaphore(key, 2).lock()
-    await locks.readWrite(key).write.lock()
-    await locks.lock(key)
-    const { output } = await baton('inspect', key)
-    expect(output).toMatch(new RegExp(`^${key} is held by me\n {2}owner `))
-    expect(output).toContain(`\n\n${key} is a read-write lock: held by a writer\n\n`)
-    expect(output).toContain(`\n\n${key} is a semaphore: 1 of 2 permits taken by 1 holder\n\n`)
-    const states = lines((await baton('inspect', key, '--json')).output).map(line => JSON.parse(line))
-    expect(states).toMatchObject([{ kind: 'mutex' }, { kind: 'readWrite' }, { kind: 'semaphore' }])
-    const one = lines((await baton('inspect', key, '--json', '--kind', 'semaphore')).output).map(line =>
-      JSON.parse(line),
-    )
-    expect(one).toMatchObject([{ kind: 'semaphore', taken: 1 }])
-  })
 })
 
 describe('list and top --once', () => {
-  test('show the kind if there is a lock that is not a mutex', async () => {
-    const key = freshKey('quota')
-    await semaphoreOf(key)
-    await client({ label: 'me' }).lock(key)
-    const [titles, mutex, semaphore, ...rest] = lines((await baton('list', `${key}*`)).output)
-    expect(titles).toMatch(/^lock +kind +holder +held for +lease ends in +queued$/)
-    expect(mutex).toMatch(new RegExp(`^${key} +mutex +me +\\S+ +\\S+ +0$`))
-    expect(semaphore).toMatch(new RegExp(`^${key} +semaphore +4/5 web-1 \\+2 +\\S+ +\\S+ +2$`))
-    expect(rest).toEqual([])
-    const kinds = JSON.parse((await baton('list', `${key}*`, '--json')).output)
-    expect(kinds).toMatchObject([{ kind: 'mutex' }, { kind: 'semaphore', permits: 5, taken: 4 }])
-  })
-
   test('top shows the holders of each, and what waiters want', async () => {
     const key = freshKey('quota')
     await semaphoreOf(key)

@@ -1,8 +1,8 @@
 /** Tests the picture that `baton top` and `baton ui` draw: its figures, its order, and its filter. */
 import { describe, expect, test } from 'vitest'
-import { holderCell, namesOf, sharedBy } from '../../../cli/description.ts'
-import { lockNamed, matching, type Order, sorted } from '../../../cli/live/picture.ts'
-import { lockSeen, picture, readWriteSeen, semaphoreSeen } from './locks.ts'
+import { holderCell, sharedBy } from '../../../cli/description.ts'
+import { matching, type Order, sorted } from '../../../cli/live/picture.ts'
+import { lockSeen, readWriteSeen, semaphoreSeen } from './locks.ts'
 
 const locks = [
   lockSeen('d', { heldFor: 10, ttl: 30_000 }),
@@ -14,19 +14,6 @@ const keysBy = (order: Order, reversed?: boolean) =>
   sorted(locks, order, reversed)
     .map(({ key }) => key)
     .join('')
-
-describe('figures', () => {
-  test('of each lock', () => {
-    const [b] = locks.filter(({ key }) => key === 'b')
-    expect(b).toMatchObject({ heldFor: 5_000, longestWait: 900 })
-    expect(locks.find(({ key }) => key === 'a')).toMatchObject({ heldFor: undefined, longestWait: 800 })
-  })
-
-  test('of all', () => {
-    expect(picture(...locks)).toMatchObject({ held: 3, queued: 3, waiters: 6, longestWait: 2_000 })
-    expect(picture()).toEqual({ locks: [], held: 0, queued: 0, waiters: 0, longestWait: 0 })
-  })
-})
 
 describe('a lock of several holders', () => {
   const both = semaphoreSeen('quota', [
@@ -44,13 +31,6 @@ describe('a lock of several holders', () => {
 
   test('is found by the label of any holder', () => {
     expect(matching([both, ...locks], 'YOUNGER')).toEqual([both])
-  })
-
-  test('is a different lock from the mutex of its key', () => {
-    const shown = picture(readWriteSeen('quota', [{ mode: 'write' }]), both, lockSeen('quota'))
-    expect(shown.locks.map(({ kind }) => kind)).toEqual(['mutex', 'readWrite', 'semaphore'])
-    expect(lockNamed(shown, { key: 'quota', kind: 'semaphore' })).toBe(both)
-    expect(lockNamed(picture(both), { key: 'quota', kind: 'mutex' })).toBeUndefined()
   })
 })
 
@@ -98,20 +78,6 @@ describe('in a sentence', () => {
     ['read-write lock: nobody holds it, 1 waiting', readWriteSeen('k', [], [1])],
   ])('%s', (said, lock) => {
     expect(sharedBy(lock)).toBe(said)
-  })
-
-  test('its holders by name', () => {
-    const names = (...labels: string[]) =>
-      namesOf(
-        semaphoreSeen(
-          'k',
-          labels.map(label => ({ label })),
-        ),
-      )
-    expect(names()).toBe('nobody')
-    expect(names('a')).toBe('a')
-    expect(names('a', 'b')).toBe('a and 1 other')
-    expect(names('a', 'b', 'c')).toBe('a and 2 others')
   })
 })
 

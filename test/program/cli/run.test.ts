@@ -83,16 +83,6 @@ describe('--metrics', () => {
     expect(await readdir(folder)).toEqual(['report.prom'])
   })
 
-  test('says that the lock was not granted', async () => {
-    const file = join(await emptyFolder(), 'busy.prom')
-    const key = freshKey()
-    await client().lock(key)
-    expect((await baton('run', key, '--timeout', '0s', '--metrics', file, '--', 'true')).code).toBe(124)
-    const after = await samples(file)
-    expect(after).toMatchObject({ [`baton_run_exit_code ${key}`]: 124 })
-    expect(after).not.toHaveProperty([`baton_run_wait_seconds ${key}`])
-  })
-
   test('a file that cannot be written, or that the collector would ignore, is refused before anything runs', async () => {
     const missing = await baton('run', freshKey(), '--metrics', '/nowhere/a.prom', '--', 'echo', 'runs')
     expect(missing).toMatchObject({ code: 73, output: '' })
@@ -110,14 +100,6 @@ describe('waiting', () => {
     const both = await Promise.all([baton('run', key, '--', ...script), baton('run', key, '--fair', '--', ...script)])
     const spans = both.map(({ output }) => output.trim().split('\n').map(Number)).sort((a, b) => a[0]! - b[0]!)
     expect(spans[1]![0]).toBeGreaterThanOrEqual(spans[0]![1]!)
-  })
-
-  test('too long: 124, the holder is named, and the command does not run', async () => {
-    const key = freshKey()
-    await client({ label: 'somebody' }).lock(key)
-    const { code, output, errors } = await baton('run', key, '--fair', '--timeout', '400ms', '--', ...stays)
-    expect({ code, output }).toEqual({ code: 124, output: '' })
-    expect(errors).toMatch(/was not granted within .*, held by somebody for .*, at position 1 of the queue/)
   })
 
   test('not at all: --timeout 0', async () => {

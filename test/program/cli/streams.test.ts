@@ -6,10 +6,9 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { faultProxy } from '../../kit/proxies.ts'
 import { client, freshKey, redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
-import { baton, begun, end, STARTUP, start, stays } from './baton.ts'
+import { baton, STARTUP, start } from './baton.ts'
 
 const program = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 
@@ -84,19 +83,6 @@ describe('waiting without a terminal', () => {
     expect(last).toMatch(new RegExp(`^baton: waited \\S+ for ${key}$`))
     expect(rest).toEqual([])
   })
-})
-
-test('--verbose reports since when Redis is out of reach, and when it is back, while the command runs', async () => {
-  const proxy = await faultProxy(redisUrl())
-  const options = ['--url', proxy.url, '--verbose']
-  const running = await begun(start(['run', freshKey(), ...options, '--', ...stays]))
-  proxy.refuse()
-  proxy.cut()
-  await eventually(() => running.errors().includes('\n'), STARTUP)
-  proxy.accept()
-  await eventually(() => running.errors().includes(' is back after '), STARTUP)
-  await end(running)
-  expect(running.errors()).toMatch(/^baton: Redis is out of reach since \S+Z: .+\nbaton: Redis is back after \S+\n$/)
 })
 
 describe('what is printed for scripts and for people', () => {

@@ -7,7 +7,7 @@ import type { Picture } from '../../../cli/live/picture.ts'
 import type { Watch } from '../../../cli/live/watch.ts'
 import { frame, pageOf } from '../../../cli/top/frame.ts'
 import { firstView, type Pressed, press, type View, visible } from '../../../cli/top/view.ts'
-import { lockSeen, picture, readWriteSeen, semaphoreSeen } from './locks.ts'
+import { lockSeen, picture, readWriteSeen } from './locks.ts'
 
 const size = { columns: 79, rows: 24 }
 const many = picture(...Array.from({ length: 50 }, (_, i) => lockSeen(`lock-${String(i).padStart(2, '0')}`)))
@@ -90,18 +90,6 @@ describe('keys', () => {
     expect(pressed(long, ['escape'], open)).toMatchObject({ opened: undefined, selected: { key: 'busy' } })
     expect(pressed(picture(), ['return']).opened).toBeUndefined()
   })
-
-  test('all other keys', () => {
-    const shown = (name: string, view = firstView) => pressOne(many, view, name)
-    expect(shown('q')).toBe('quit')
-    expect(shown(' ')).toBe('pause')
-    expect(press(firstView, { name: 'c', ctrl: true, text: '' }, many, 20)).toBe('quit')
-    expect(press({ ...firstView, typing: true }, { name: 'c', ctrl: true, text: '' }, many, 20)).toBe('quit')
-    const help = pressed(many, ['?'])
-    expect(help.help).toBe(true)
-    expect(pressed(many, ['x'], help).help).toBe(false)
-    expect(shown('q', help)).toBe('quit')
-  })
 })
 
 describe('the screen', () => {
@@ -132,23 +120,6 @@ describe('the screen', () => {
     }
   })
 
-  test('columns are aligned, whatever they contain', () => {
-    const names = [
-      'plain',
-      '注文'.repeat(30),
-      '🔒👩‍👩‍👧',
-      'e\u0301'.repeat(40),
-      '\u001b[31m\n',
-      '\u202e',
-      'x'.repeat(1_024),
-    ]
-    const shown = picture(...names.map(name => lockSeen(name, { label: name, waits: [1_000] })))
-    const [, , ...table] = shownBy({ ...firstView, order: 'key' }, shown)
-    const widths = table.slice(0, names.length + 1).map(line => stringWidth(line))
-    expect(new Set(widths)).toEqual(new Set([79]))
-    for (const line of table.slice(1, names.length + 1)) expect(line).toMatch(/ 1s +20s +1 +1s$/)
-  })
-
   test('a long name is cut in its middle', () => {
     const [, , , row] = shownBy(firstView, picture(lockSeen(`order:${'9'.repeat(80)}:refund`)))
     expect(row).toMatch(/> order:9+…9+:refund /)
@@ -167,28 +138,6 @@ describe('the screen', () => {
     expect(gone.slice(2, 4)).toEqual(['busy', '  the lock is free'])
   })
 
-  test('an opened lock of several holders: all of them and then its queue, on the same lines as any other', () => {
-    const holders = [
-      { label: 'web-1', permits: 2, heldFor: 90_000 },
-      { label: 'web-2', heldFor: 5_000, ttl: 7_000 },
-    ]
-    const shown = picture(semaphoreSeen('quota', holders, [4_000]), lockSeen('quota'))
-    const view = pressed(shown, ['return'])
-    expect(view.opened).toEqual({ key: 'quota', kind: 'semaphore' })
-    const lines = shownBy(view, shown).slice(2, 11)
-    const [name, facts, times, token, titles, ...rows] = lines.map(line => line.trimEnd())
-    expect(name).toBe('quota')
-    expect(facts).toBe('  semaphore: 3 of 5 permits taken by 2 holders, 1 waiting')
-    expect(times).toBe('  held for up to 1m 30s, at least 7s left')
-    expect(token).toBe('  latest fencing token 995000000')
-    expect(titles).toMatch(/^ +# HOLDER, WAITER +PERMITS +FOR +ENDS OWNER$/)
-    expect(rows[0]).toMatch(/^ holds web-1 +2 +1m 30s +20s an owner$/)
-    expect(rows[1]).toMatch(/^ holds web-2 +1 +5s +7s an owner$/)
-    expect(rows[2]).toMatch(/^ +1 waiter-1 +2 +4s +9s owner-1$/)
-    expect(rows[3]).toBe('')
-    expect(shownBy(view, picture(lockSeen('quota'))).slice(2, 4)).toEqual(['quota', '  the lock is free'])
-  })
-
   test('readers and writers', () => {
     const shown = picture(readWriteSeen('cache', [{ mode: 'read' }, { mode: 'read' }], [4_000]))
     const [, , row] = shownBy(firstView, shown).slice(1)
@@ -198,40 +147,6 @@ describe('the screen', () => {
     expect(lines[6]).toMatch(/ MODE +FOR /)
     expect(lines[7]).toMatch(/^ holds someone +read +1s /)
     expect(lines[9]).toMatch(/^ +1 waiter-1 +write +4s /)
-  })
-
-  test('a narrow screen cuts names, but neither the mode nor the number of other holders', () => {
-    const importer = 'importer.example.internal:31234'
-    const shown = picture(
-      readWriteSeen('a', [{ mode: 'write', label: importer }]),
-      readWriteSeen('b', [{ mode: 'read', label: importer }, { mode: 'read' }, { mode: 'read' }], [4_000]),
-      semaphoreSeen('c', [{ label: importer }, {}]),
-    )
-    const narrow = { columns: 40, rows: 24 }
-    const rows = shownBy({ ...firstView, order: 'key' }, shown, {}, narrow).slice(3, 6)
-    const cells = [/^> a +write im…4 +1s +20s$/, /^ {2}b +read i… \+2 +1s +20s$/, /^ {2}c +2\/5 i…4 \+1 +1s +20s$/]
-    for (const [i, cell] of cells.entries()) expect(rows[i]).toMatch(cell)
-    const open = shownBy(pressed(shown, ['down', 'return'], { ...firstView, order: 'key' }), shown, {}, narrow)
-    expect(open.slice(3, 5)).toEqual([
-      '  read-write lock: held by 3 readers, 1…',
-      '  held for up to 1s, at least 20s left',
-    ])
-  })
-
-  test('more holders than lines can be scrolled, and the queue below them', () => {
-    const holders = Array.from({ length: 500 }, (_, i) => ({ label: `holder-${i}` }))
-    const shown = picture(semaphoreSeen('crowd', holders, [2_000, 1_000]))
-    const open = pressed(shown, ['return'])
-    const page = pageOf(open, size)
-    expect(shownBy(open, shown).at(-2)).toMatch(new RegExp(`holds holder-${page - 1} `))
-    const end = pressed(shown, ['end'], open)
-    expect(end.place).toBe(502 - page)
-    expect(shownBy(end, shown).at(-2)).toMatch(/^ +2 waiter-2 /)
-    for (const columns of [1, 20, 40, 79, 300]) {
-      for (const line of shownBy(end, shown, {}, { columns, rows: 24 })) {
-        expect(stringWidth(line), `${columns}: ${line}`).toBeLessThanOrEqual(columns)
-      }
-    }
   })
 
   test('if there is nothing, it says so', () => {

@@ -80,15 +80,6 @@ describe('waiting is visible', () => {
 })
 
 describe('an interactive command works as without baton', () => {
-  test('it reads what is typed', async () => {
-    const terminal = await run([freshKey(), '--', 'bash', '-c', 'read -rp "Who? " name; echo "Hello, $name"; exit 7'])
-    await terminal.eventually('Who?')
-    await terminal.type('you')
-    await terminal.press('Enter')
-    expect(await terminal.exitCode()).toBe(7)
-    expect(await terminal.screen()).toBe('Who? you\nHello, you')
-  })
-
   test('Ctrl-C reaches it once', async () => {
     const terminal = await run([freshKey(), '--', ...counting])
     await terminal.eventually('runs')
@@ -98,29 +89,6 @@ describe('an interactive command works as without baton', () => {
     await terminal.eventually('interrupted 2')
     await terminal.press('Enter')
     expect(await terminal.exitCode()).toBe(2)
-  })
-
-  test('also if the input of baton is a pipe', async () => {
-    const terminal = await bash()
-    // The `sleep` at the other end of the pipe ignores Ctrl-C. If it ended, the input of the command would end, and
-    // then the command as well.
-    await terminal.type(`(trap '' INT; sleep 60) | baton run ${freshKey()} -- ${quoted(counting)}`)
-    await terminal.press('Enter')
-    await terminal.eventually(/^runs$/m)
-    await terminal.press('C-c')
-    await terminal.eventually('interrupted 1')
-    await terminal.press('C-c')
-    expect(await terminal.eventually('interrupted 2')).not.toContain('interrupted 3')
-  })
-
-  test('a signal that did not come from a key is passed on to it', async () => {
-    const terminal = await bash()
-    await terminal.type(`sleep 60 | baton run ${freshKey()} -- ${quoted(counting)} &`)
-    await terminal.press('Enter')
-    await terminal.eventually(/^(ready> )?runs$/m)
-    await terminal.type('kill -INT $!')
-    await terminal.press('Enter')
-    await terminal.eventually('interrupted 1')
   })
 
   test('if the input of baton is a pipe, Ctrl-Z stops the command together with baton, which renews its lock', async () => {

@@ -91,21 +91,6 @@ test('resize', async () => {
   expect(narrow).toContain(`> ${name.slice(0, 4)}`)
 })
 
-test('only changes are written, and never the whole screen', async () => {
-  const name = freshName()
-  const leases = await threeLocks(name)
-  const terminal = await top(name, '--interval', '300ms')
-  await terminal.eventually('3 waiting')
-  const before = (await terminal.output()).length
-  await leases.get('b').release()
-  await terminal.eventually('2 held')
-  await terminal.eventually(/every|as of/)
-  const written = (await terminal.output()).slice(before)
-  expect(written).not.toContain('\u001b[2J')
-  expect(written).not.toContain('q quit')
-  expect(written).not.toContain('HOLDER')
-})
-
 describe('leaves the terminal as it was', () => {
   /** Opens a shell, which prints something and then runs `baton`. */
   async function inShell(name: string): Promise<Terminal> {
@@ -155,12 +140,6 @@ describe('leaves the terminal as it was', () => {
     await terminal.eventually('no lock is held')
     await terminal.press('q')
     await terminal.eventually('before')
-  })
-
-  test('at an error', async () => {
-    const terminal = await batonInTerminal(['top', '[b-a]'], { env: environment })
-    expect(await terminal.exitCode()).toBe(64)
-    expect(await terminal.screen()).toMatch(/^baton: .*\[b-a\]/)
   })
 })
 

@@ -51,34 +51,6 @@ describe('releasing', () => {
     expect(JSON.parse((await post(site, { key, id: lease.id })).body)).toMatchObject({ released: false })
   })
 
-  test('leaves another holder alone', async () => {
-    const key = freshKey()
-    const before = await client().lock(key)
-    await before.release()
-    const lease = await client({ label: 'the next' }).lock(key)
-    const site = releasing
-    const { body } = await post(site, { key, id: before.id })
-    expect(JSON.parse(body)).toMatchObject({ released: false, said: expect.stringContaining('held by the next') })
-    expect(lease.held && (await client().isLocked(key))).toBe(true)
-  })
-
-  test('takes a lock of several holders from one of them', async () => {
-    const key = freshKey('shared')
-    const site = releasing
-    const semaphores = ['one', 'two'].map(label => client({ label }).semaphore(key, 2))
-    const [one, two] = [await semaphores[0]!.lock(), await semaphores[1]!.lock()]
-    // Without a `kind`, the request is about the mutex with this key. But the id is that of a semaphore’s hold, so
-    // nothing is released.
-    expect(JSON.parse((await post(site, { key, id: one.id })).body)).toMatchObject({ released: false })
-    const request = { key, kind: 'semaphore', id: one.id }
-    const { body } = await post(site, request)
-    expect(JSON.parse(body)).toMatchObject({ released: true, said: expect.stringContaining('held by one, for ') })
-    await told(() => one.signal.aborted)
-    const { said } = JSON.parse((await post(site, request)).body)
-    expect(said).toMatch(/^Nothing was released: .* The lock is now held by two, for /)
-    expect(two.held && (await semaphores[1]!.inspect()).taken).toBe(1)
-  })
-
   test('is refused to other pages, to forms, and for invalid requests', async () => {
     const key = freshKey()
     const lease = await client().lock(key)

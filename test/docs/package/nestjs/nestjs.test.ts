@@ -44,6 +44,8 @@ async function post(url: string, body: unknown = {}, headers: Record<string, str
 }
 
 describe.each(versions)('with Nest $major', nest => {
+  /** Requests are sent to the oldest and to the newest version. Between them, how Nest serves requests did not change. */
+  const serves = nest !== versions[1]
   const started: Running[] = []
   let folder: string
   let told: Map<string, string | null>
@@ -59,9 +61,11 @@ describe.each(versions)('with Nest $major', nest => {
 
   beforeAll(async () => {
     folder = await projectOf(nest)
-    const servers = [{ ADAPTER: 'express' }, { ADAPTER: 'fastify' }, { FILTER: 'off' }].map(env => start(env))
-    const urls = await Promise.all(servers.map(listening))
-    ;[express, fastify, unfiltered] = urls as [string, string, string]
+    if (serves) {
+      const servers = [{ ADAPTER: 'express' }, { ADAPTER: 'fastify' }, { FILTER: 'off' }].map(env => start(env))
+      const urls = await Promise.all(servers.map(listening))
+      ;[express, fastify, unfiltered] = urls as [string, string, string]
+    }
     const env = { ...process.env, REDIS_URL: redisUrl() }
     const { stdout } = await promisify(execFile)(process.execPath, [join(folder, 'cases.js')], { env, timeout: 60_000 })
     const lines = stdout.trim().split('\n')
@@ -73,6 +77,8 @@ describe.each(versions)('with Nest $major', nest => {
   test.each(cases)('%s', name => {
     expect(told.get(name)).toBeNull()
   })
+
+  if (!serves) return
 
   test('I1: requests to two applications exclude each other', async () => {
     const id = freshKey()

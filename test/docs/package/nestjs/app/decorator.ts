@@ -43,28 +43,6 @@ export async function keepsWhatOtherDecoratorsRecordedAboveAndBelow() {
   })
 }
 
-export async function makesTheKeyOfThisAndTheArguments() {
-  const key = freshKey()
-  @Injectable()
-  class Service {
-    readonly tenant = 'acme'
-    @Locked(function (this: Service, id: number, { part }: { part: string }) {
-      return `${key}:${this.tenant}:${id}:${part}`
-    })
-    async run(id: number, _where: { part: string }, more: string) {
-      return `${this.tenant} ${id} ${more}`
-    }
-    @Locked((id: string) => id)
-    async empty(_id: string) {}
-  }
-  await withApp({ imports: [usual()], providers: [Service] }, async app => {
-    const seen = granted(app.get(LockClient))
-    assert.equal(await app.get(Service).run(7, { part: 'a' }, 'more'), 'acme 7 more')
-    assert.deepEqual(seen, [`${key}:acme:7:a`])
-    await assert.rejects(app.get(Service).empty(''), LockArgumentError)
-  })
-}
-
 export async function takesALockOfAnyKind() {
   const key = freshKey()
   @Injectable()
@@ -157,15 +135,4 @@ export async function refusesWhatIsNoMethodOfObjectsAndABadKey() {
   const standard = () => apply(async () => {}, { kind: 'method', name: 'run' })
   assert.throws(standard, /the kind of the decorator @Locked is "standard"; expected "legacy"/)
   assert.throws(() => Locked(''), LockArgumentError)
-}
-
-export async function rejectsTheCallForABadOption() {
-  @Injectable()
-  class Orders {
-    @Locked('any', { timout: 5 } as object)
-    async run() {}
-  }
-  await withApp({ imports: [usual()], providers: [Orders] }, async app => {
-    await assert.rejects(app.get(Orders).run(), /timout is 5; expected only these options: /)
-  })
 }
