@@ -3,7 +3,7 @@
  * Jest's.
  */
 import { copyFile, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
 import { entries, isInstalled, root } from './entries.ts'
 
@@ -50,17 +50,19 @@ async function build(format: 'es' | 'cjs', extension: string, external: (name: s
     chunkFileNames: `shared/[name].${extension}`,
   })
   const maps = output.filter(({ fileName }) => fileName.endsWith('.map'))
-  await Promise.all(maps.map(({ fileName }) => leaveOutGenerated(join(root, 'dist', fileName))))
+  await Promise.all(maps.map(({ fileName }) => leaveOutText(join(root, 'dist', fileName))))
   return output.flatMap(chunk => (chunk.type === 'chunk' ? chunk.moduleIds : []))
 }
 
 /**
- * Leaves the text of generated files out of a source map. This text contains the Lua scripts, which the built module
- * contains word for word. It would be a fiftieth of the installed size.
+ * Leaves the sources' text out of a source map: with it, the maps would be a fifth of the installed size. Instead the map
+ * says where the text of this version is published, so stack traces name the lines, and debuggers can fetch the text.
  */
-async function leaveOutGenerated(path: string): Promise<void> {
+async function leaveOutText(path: string): Promise<void> {
   const map = JSON.parse(await readFile(path, 'utf8'))
-  const isGenerated = (i: number) => map.sources[i].endsWith('.generated.ts')
-  map.sourcesContent = map.sourcesContent.map((text: string, i: number) => (isGenerated(i) ? null : text))
+  const { version, homepage } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+  map.sourceRoot = `${homepage.replace('github.com', 'raw.githubusercontent.com').replace(/#.*/, '')}/v${version}/`
+  map.sources = map.sources.map((source: string) => relative(root, resolve(dirname(path), source)))
+  delete map.sourcesContent
   await writeFile(path, JSON.stringify(map))
 }
