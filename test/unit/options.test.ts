@@ -159,7 +159,7 @@ describe('defaults', () => {
     expect(callTermsOf({}, eager)).toMatchObject({ fair: false, fairAfter: 9, timeout: 8 })
     expect(callTermsOf({ fairAfter: 1, timeout: 0 }, eager)).toMatchObject({ fairAfter: 1, timeout: 0 })
     expect(callTermsOf({ fair: true }, eager)).toMatchObject({ fair: true, fairAfter: undefined })
-    expect(callTermsOf({ fair: false }, settingsOf({ fair: true }))).toMatchObject({ fair: false, fairAfter: 1_000 })
+    expect(callTermsOf({ fair: false }, settingsOf({ fair: true }))).toMatchObject({ fair: false, fairAfter: 50 })
     const never = { fairAfter: Number.POSITIVE_INFINITY }
     expect(callTermsOf(never, eager).fairAfter).toBeUndefined()
     expect(callTermsOf({}, settingsOf(never)).fairAfter).toBeUndefined()
@@ -172,7 +172,7 @@ describe('defaults', () => {
       waiterTtl: 10_000,
       tokenMemory: 600_000,
       fair: false,
-      fairAfter: 1_000,
+      fairAfter: 50,
       outageTimeout: 15_000,
     })
     expect(settings.timeout).toBeUndefined()
