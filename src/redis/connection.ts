@@ -343,13 +343,11 @@ export class Connection {
         this.#putOff = undefined
         const { turn } = call
         const earlier = this.#order.settled(call)
-        if (!this.#calls.has(call)) return
-        if (earlier > turn) {
-          call.repeated = true
-          this.#sendAgain(call, earlier < Number.POSITIVE_INFINITY ? 0 : PAUSE)
-          return
+        if (earlier > turn && this.#calls.has(call)) {
+          call.repeated = earlier > turn
+          return this.#sendAgain(call, earlier < Number.POSITIVE_INFINITY ? 0 : PAUSE)
         }
-        this.#calls.delete(call)
+        if (!this.#calls.delete(call)) return
         call.reply = reply
         try {
           call.resolve(call.request.read(call))

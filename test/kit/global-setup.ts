@@ -1,6 +1,6 @@
 /** Starts the servers that all tests of a run share. Each test uses its own keys. */
 import type { TestProject } from 'vitest/node'
-import { obtainRedis } from '../../local-redis/index.ts'
+import { obtainRedis, type RunningServer } from '../../local-redis/index.ts'
 import { DeclaredKeys } from './declared-keys.ts'
 import { standalone, topologies } from './topologies/index.ts'
 import { portsOf } from './topologies/source.ts'
@@ -30,10 +30,15 @@ async function single(project: TestProject) {
   project.provide('topology', standalone.name)
   project.provide('place', { client: way, admin: way, dataPorts: portsOf(way, []) })
   project.provide('redisUrl', redis.url)
+  return process.env['BATON_WITNESS'] ? witnessed([redis], redis.stop) : redis.stop
+}
+
+/** Watches the servers until they are stopped. */
+async function witnessed(servers: readonly Pick<RunningServer, 'url'>[], stop: () => Promise<void>) {
   const witness = new DeclaredKeys()
-  await witness.watch(redis)
+  await Promise.all(servers.map(server => witness.watch(server)))
   return async () => {
-    await redis.stop()
+    await stop()
     witness.end()
   }
 }
@@ -43,11 +48,5 @@ async function several(project: TestProject, topology: Topology) {
   project.provide('topology', topology.name)
   project.provide('place', { ...ways, dataPorts: data.map(({ port }) => port) })
   // The servers of the other topologies want TLS or a password, or are the same as a single server.
-  if (topology.name !== 'cluster') return stop
-  const witness = new DeclaredKeys()
-  await Promise.all(data.map(server => witness.watch(server)))
-  return async () => {
-    await stop()
-    witness.end()
-  }
+  return topology.name === 'cluster' ? witnessed(data, stop) : stop
 }

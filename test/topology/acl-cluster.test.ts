@@ -140,7 +140,9 @@ describe('without one of its rights', () => {
     expect(missing).toEqual(Array(3).fill(`the Redis user at 127.0.0.1 lacks the rights ${right}`))
     // `alone` has the commands that a client also needs on a single server. acl.test.ts already shows that `work` fails
     // if the right to one of them is missing. So run `work` here only for the other rights.
-    if (!alone.has(right)) expect(await work(at.limited, at.other, admins(), name)).not.toEqual([])
+    // A subscription may be kept for longer than `work` takes.
+    if (!alone.has(right) && right !== '+sunsubscribe')
+      expect(await work(at.limited, at.other, admins(), name)).not.toEqual([])
   })
 
   // This test fails if `hearOutAsking` is not called in src/redis/clients.ts: the process has an unhandled rejection.
