@@ -5,7 +5,8 @@
  *  npm run test:matrix -- --only 'Valkey 9' --only 'Redis 8'
  *  npm run test:matrix -- --nodes      runs the rows of the matrix on different versions of Node, with the unit suite
  *  npm run test:matrix -- --beside .cache/reports/test.json
- *                                      leaves out the server that this earlier test run has tested already
+ *                                      leaves out the server that this earlier test run has tested already, and the
+ *                                      tests whose result does not depend on the server
  *  npm run test:matrix -- --prepare    no tests: fetches what they need, and keeps it in the cache if possible
  *
  * Images and a container engine are found or made (matrix/images.ts, matrix/engine.ts). The table at the end shows the
@@ -35,13 +36,21 @@ const elsewhere: readonly string[] = [
   'test/contract/unix-socket.test.ts',
 ]
 
-function suiteOf(row: ServerRow, image: Image): Suite {
+/**
+ * The tests that run with `--beside`: those that run every script, send messages, count commands, and make, lose and
+ * refuse connections. With `--nodes` they also show the context of asynchronous calls, signals and timers on each Node.
+ * What the other tests of the contract show does not depend on the server, and the earlier run has shown it.
+ */
+const byServer: readonly string[] = [
+  ...['all', 'close', 'connection-source', 'errors', 'fair-queue', 'force-release', 'inspect', 'local-handoff', 'lock'],
+  ...['locked', 'other-kinds', 'outage', 'quorum', 'read-write', 'reentry', 'renewal', 'restart', 'semaphore'],
+  ...['server-refusals', 'server-states', 'signal', 'using'],
+].map(name => `test/contract/${name}.test.ts`)
+
+function suiteOf(row: ServerRow, image: Image, contract: readonly string[]): Suite {
   return {
     name: row.name,
-    files: [
-      ...testFilesIn('test/contract').filter(file => ![...row.without, ...elsewhere].includes(file)),
-      'test/topology/matrix',
-    ],
+    files: [...contract.filter(file => ![...row.without, ...elsewhere].includes(file)), 'test/topology/matrix'],
     env: {
       REDIS_URL: '',
       BATON_REDIS_IMAGE: image.name,
@@ -135,7 +144,8 @@ async function main(): Promise<boolean> {
     await removeLeftovers({ mine: false })
     const images = await imagesFor(rows)
     console.log(`Images: ${((performance.now() - begin) / 1000).toFixed(0)} s`)
-    const plain = rows.map((row, i) => suiteOf(row, images[i]!))
+    const contract = beside === undefined ? testFilesIn('test/contract') : byServer
+    const plain = rows.map((row, i) => suiteOf(row, images[i]!, contract))
     const suites = spread ? await onNodes(plain) : plain
     if (prepare) return true
     // All suites run at once, because the tests mostly wait for leases to end and for servers to start.

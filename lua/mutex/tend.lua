@@ -50,8 +50,8 @@ for i = 1, #waiters, 2 do
   end
 end
 if #joins > 0 then
-  redis.call('ZADD', queue, unpack(joins))
-  redis.call('ZADD', deadlines, unpack(times))
+  redis.call('ZADD', queue, (table.unpack or unpack)(joins))
+  redis.call('ZADD', deadlines, (table.unpack or unpack)(times))
   -- include: enqueue { fresh = true, tick = string.format('%.0f', clock) }
   redis.call('PEXPIREAT', deadlines, holds and keep or queued)
   -- include: place { id = waiters[1] }

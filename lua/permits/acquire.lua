@@ -93,7 +93,7 @@ if queued then
     if admitted[i] == claim then return granted .. admitted[i + 1] end
   end
   if unfinished then return 'unfinished' end
-  holds = holds + #admitted / 2
+  holds = holds + math.floor(#admitted / 2)
 end
 if not queued and taken + wants <= of + 0 then
   taken = taken + wants

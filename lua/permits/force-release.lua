@@ -41,7 +41,7 @@ if found then
   repeat
     local last = math.min(from + MOST_FORCED, redis.call('ZCOUNT', deadlines, '-inf', '(' .. WAITER)) - 1
     local lost = only and { only } or last >= from and redis.call('ZRANGE', deadlines, from, last) or {}
-    local records = lost[1] and redis.call('HMGET', lock, unpack(lost))
+    local records = lost[1] and redis.call('HMGET', lock, (table.unpack or unpack)(lost))
     for i, id in ipairs(lost) do
       local record = records[i]
       if not record or record:sub(1, TOKEN_END) > before or ended == MOST_FORCED then

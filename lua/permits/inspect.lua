@@ -24,8 +24,8 @@ local id = ''
 -- holder.
 local ends, last = after:match('^(%d+) (.*)$')
 local least = redis.call('ZCOUNT', deadlines, '-inf', '(' .. (ends or now))
-if ends and redis.call('ZSCORE', deadlines, last) == ends then least = redis.call('ZRANK', deadlines, last) + 1 end
-local many = math.min(most, redis.call('ZCOUNT', deadlines, '-inf', '(' .. WAITER) - least)
+if ends and tonumber(redis.call('ZSCORE', deadlines, last) or nil) == tonumber(ends) then least = redis.call('ZRANK', deadlines, last) + 1 end
+local many = math.min(most + 0, redis.call('ZCOUNT', deadlines, '-inf', '(' .. WAITER) - least)
 local live = many > 0 and redis.call('ZRANGE', deadlines, least, least + many - 1, 'WITHSCORES') or {}
 local records = {}
 for i = 1, #live, 2 do

@@ -36,7 +36,7 @@ local joins, times, ids = {}, {}, {}
 for i = 1, #waiters, 2 do
   ids[#ids + 1] = waiters[i]:sub(1, ID_END)
 end
-local records = redis.call('HMGET', lock, unpack(ids))
+local records = redis.call('HMGET', lock, (table.unpack or unpack)(ids))
 for i = 1, #waiters, 2 do
   local claim, ticket = waiters[i], waiters[i + 1]
   if not records[(i + 1) / 2] then
@@ -48,8 +48,8 @@ for i = 1, #waiters, 2 do
   end
 end
 if #joins > 0 then
-  redis.call('ZADD', line, 'NX', unpack(joins))
-  redis.call('ZADD', deadlines, unpack(times))
+  redis.call('ZADD', line, 'NX', (table.unpack or unpack)(joins))
+  redis.call('ZADD', deadlines, (table.unpack or unpack)(times))
   -- include: enqueue { queue = line, fresh = true, tick = string.format('%.0f', clock) }
   -- include: linger
   redis.call('PEXPIREAT', deadlines, keep)
@@ -71,8 +71,8 @@ for i = 1, #admitted, 2 do
   end
 end
 if unfinished then return { 'unfinished' } end
-holds = holds + #admitted / 2
-if #admitted > 0 then records = redis.call('HMGET', lock, unpack(ids)) end
+holds = holds + math.floor(#admitted / 2)
+if #admitted > 0 then records = redis.call('HMGET', lock, (table.unpack or unpack)(ids)) end
 
 local known = string.format('%.0f', math.max(clock, micros))
 -- include: first-end

@@ -75,8 +75,8 @@ while again do
   end
   if #fields > 0 then
     -- include: life { deadline = last }
-    redis.call('HSET', lock, 'taken', taken, 'clock', string.format('%.0f', clock), 'keep', keep, unpack(fields))
-    redis.call('ZADD', deadlines, unpack(ends))
+    redis.call('HSET', lock, 'taken', taken, 'clock', string.format('%.0f', clock), 'keep', keep, (table.unpack or unpack)(fields))
+    redis.call('ZADD', deadlines, (table.unpack or unpack)(ends))
     redis.call('PEXPIREAT', deadlines, keep)
     if life then redis.call('PEXPIREAT', lock, keep) end
     -- include: begin

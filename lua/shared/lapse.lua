@@ -28,7 +28,7 @@ if taken > 0 then
   if many > 0 then
     word = 'expiry'
     local over = redis.call('ZRANGE', deadlines, 0, math.min(many, MOST_LAPSED) - 1)
-    local records = redis.call('HMGET', lock, unpack(over))
+    local records = redis.call('HMGET', lock, (table.unpack or unpack)(over))
     for i = 1, #over do
       local record = records[i]
       if record then
@@ -37,8 +37,8 @@ if taken > 0 then
       end
     end
     holds = holds - #over
-    redis.call('ZREM', deadlines, unpack(over))
-    redis.call('HDEL', lock, unpack(over))
+    redis.call('ZREM', deadlines, (table.unpack or unpack)(over))
+    redis.call('HDEL', lock, (table.unpack or unpack)(over))
     redis.call('HSET', lock, 'taken', taken)
     more = many > MOST_LAPSED
   elseif holds == 0 then

@@ -14,7 +14,7 @@
 local place = behind and redis.call('ZRANK', queue, behind)
 local from = place and place + 1 or behind and redis.call('ZCOUNT', queue, '-inf', '(' .. ticket) or 0
 local entries = redis.call('ZRANGE', queue, from, from + most - 1, 'WITHSCORES')
-size = #entries / 2
+size = math.floor(#entries / 2)
 for i = 1, #entries, 2 do
   page[#page + 1], page[#page + 2] = entries[i], entries[i + 1]
   local waiter = entries[i]:sub(1, ID_END)

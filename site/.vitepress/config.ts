@@ -2,6 +2,7 @@ import { posix, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { slug } from 'github-slugger'
 import { defineConfig, type MarkdownRenderer } from 'vitepress'
+import { standIns } from './browser.ts'
 import { base, fileOf, linkOf, placeOf, published, repository } from './places.ts'
 import { searchOptions } from './search.ts'
 import { sidebar } from './sidebar.ts'
@@ -33,7 +34,8 @@ export default defineConfig({
   srcDir: '..',
   srcExclude: ['test/**'],
   rewrites: file => placeOf(file) ?? file,
-  vite: { plugins: [vueFromHere] },
+  // A module of the page to play in waits for its WebAssembly (top-level `await`).
+  vite: { plugins: [vueFromHere, standIns], build: { target: 'es2022' } },
   sitemap: { hostname: published },
   buildEnd: ({ pages, outDir }) => writeTwins(pages, root, outDir),
   // Its pages have no file that could be edited: what they say is in the sources.

@@ -16,6 +16,7 @@ export function sidebar(): Item[] {
       items: [
         page('At a glance', '/overview'),
         page('Getting started', '/guide/getting-started'),
+        page('Play with a lock', '/play'),
         page('Choosing a lock', '/guide/choosing'),
         page('Testing your program', '/guide/testing-your-program'),
         page('Migrating', '/guide/migrating'),

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Lock, LockArgumentError, type LockClient, LockClosedError, LockLostError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
-import { aborted, heard, outcomeOf, promptly, reasonOf, rejection, settles } from '../kit/outcomes.ts'
+import { aborted, heard, outcomeOf, promptly, rejection, settles } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
@@ -115,16 +115,6 @@ describe('using', () => {
     expect(await other!.isLocked(key)).toBe(false)
   })
 
-  test('rejects with what its function throws', async () => {
-    const locks = client()
-    const mistake = new Error('mine')
-    const run = locks.using(freshKey(), async () => {
-      await locks.close()
-      throw mistake
-    })
-    expect(await reasonOf(run)).toBe(mistake)
-  })
-
   test('resolves if its function had ended: its release is under way', async () => {
     const { source, proxy } = await place().proxied()
     const locks = client({}, source)
@@ -143,15 +133,6 @@ describe('using', () => {
     await closed
     expect(lost).toEqual([])
   })
-})
-
-test('leases of a closed client say why they are lost', async () => {
-  const locks = client()
-  const lease = await locks.lock(freshKey())
-  await locks.close()
-  expect(await lease.release()).toBe(false)
-  expect((await rejection(lease.renew(), LockLostError)).cause).toBe(lease.signal.reason)
-  expect(lease.signal.reason).toBeInstanceOf(LockClosedError)
 })
 
 test('a renewal that is under way rejects with LockLostError', async () => {

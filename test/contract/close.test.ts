@@ -8,7 +8,7 @@ import { park, queueOf } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { Child } from '../kit/process.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
-import { eventually, sleep } from '../kit/time.ts'
+import { sleep } from '../kit/time.ts'
 import { toNobody } from '../kit/topologies/source.ts'
 
 describe('close', () => {
@@ -78,15 +78,6 @@ describe('close', () => {
       collect(locks.list()),
     ]
     for (const call of calls) await promptly(rejection(call, LockClosedError))
-  })
-
-  test('calls while it is under way reject with LockClosedError', async () => {
-    const locks = client()
-    await locks.lock(freshKey())
-    const closed = locks.close()
-    await promptly(rejection(locks.lock(freshKey()), LockClosedError))
-    await promptly(rejection(locks.inspect(freshKey()), LockClosedError))
-    await closed
   })
 
   test.each(kindsHere)('a grant that arrives during close is given back ($kind)', async ({ client }) => {
@@ -256,16 +247,4 @@ describe('I7: a process that has nothing else to do exits after close', () => {
     const child = new Child(new URL('children/close-and-exit.ts', import.meta.url), [nowhere, 'k', 'unused'])
     expect(await once(child.process, 'exit')).toEqual([0, null])
   })
-})
-
-test('does not touch a lock that another client holds', async () => {
-  const [one, two] = clients(2)
-  const key = freshKey()
-  const lease = await two!.lock(key, { owner: 'me' })
-  const hold = await one!.lock(key, { owner: 'me' })
-  await one!.close()
-  expect(hold.held).toBe(false)
-  await eventually(async () => (await two!.inspect(key)).holds === 1)
-  expect(lease.held).toBe(true)
-  expect(await lease.release()).toBe(true)
 })

@@ -307,40 +307,14 @@ const rejecting: Record<string, (key: string) => Promise<() => Promise<unknown>>
     const locks = client()
     return () => locks.lock(key, { timeout: 20 })
   },
-  'lock: time-out in the queue': async key => {
-    await client().lock(key)
-    const locks = client()
-    return () => locks.lock(key, { timeout: 100, fair: true })
-  },
   'lock: outage': async key => {
     const locks = client({ outageTimeout: 300 }, place().sourceToNobody())
     return () => locks.lock(key)
   },
-  'lock: closed while it waits': async key => {
-    await client().lock(key)
-    const locks = client()
-    locks.on('waiting', () => setTimeout(() => locks.close(), 50))
-    return () => locks.lock(key)
-  },
-  'lock: closed before': async key => {
-    const locks = client()
-    await locks.close()
-    return () => locks.lock(key)
-  },
   'lock: wrong argument': async key => () => client().lock(key, { lease: -1 }),
-  'tryLock: known outage': async key => {
-    const locks = client({}, place().sourceToNobody())
-    await new Promise(resolve => locks.once('disconnected', resolve))
-    return () => locks.tryLock(key)
-  },
   'tryLock: outage for as long as its time-out': async key => {
     const locks = client({}, place().sourceToNobody())
     return () => locks.tryLock(key, { timeout: 300 })
-  },
-  'using: time-out': async key => {
-    await client().lock(key)
-    const locks = client()
-    return () => locks.using(key, { timeout: 20 }, () => 'ran')
   },
   'using: lost': async key => () => client().using(`${key} ${Math.random()}`, { lease: 200 }, () => sleep(300)),
   'using: the function throws the reason of the signal': async key => () =>
@@ -348,34 +322,10 @@ const rejecting: Record<string, (key: string) => Promise<() => Promise<unknown>>
       await aborted(signal)
       signal.throwIfAborted()
     }),
-  'using: closed': async key => () => {
-    const locks = client()
-    return locks.using(`${key} ${Math.random()}`, () => locks.close())
-  },
-  'wrap: lost': async key =>
-    client().wrap(
-      () => `${key} ${Math.random()}`,
-      () => sleep(300),
-      { lease: 200 },
-    ),
-  'wrap: outage': async key => client({ outageTimeout: 300 }, place().sourceToNobody()).wrap(key, () => 'ran'),
   'all: time-out': async key => {
     await client().lock(key)
     const locks = client()
     return () => locks.all([key, freshKey()]).lock({ timeout: 100 })
-  },
-  'all: outage': async key => {
-    const locks = client({ outageTimeout: 300 }, place().sourceToNobody())
-    return () => locks.all([key, freshKey()]).tryLock()
-  },
-  'all: lost': async key => () =>
-    client()
-      .all([`${key} ${Math.random()}`])
-      .using({ lease: 200 }, () => sleep(300)),
-  'renew: lost': async key => {
-    const lease = await client().lock(key, { lease: 100 })
-    await aborted(lease.signal)
-    return () => lease.renew()
   },
   'renew: lost meanwhile': async key => {
     const { source, proxy } = await place().proxied()

@@ -177,19 +177,6 @@ describe.each(kindsHere)('headStart ($kind)', ({ client, clients }) => {
     expect(order).toEqual(['early', 'late'])
   })
 
-  test('does not overtake older requests', async () => {
-    const [holder, one, two] = clients(3)
-    const key = freshKey()
-    const lease = await holder!.lock(key)
-    const first = await park(one!, key, { fair: true })
-    await sleep(400)
-    const second = await park(two!, key, { fair: true, headStart: 200 })
-    const { order, done } = serve({ second: second.lease, first: first.lease })
-    await lease.release()
-    await promptly(done)
-    expect(order).toEqual(['first', 'second'])
-  })
-
   test('a waiter with a head start longer than waiterTtl counts as live', async () => {
     const [holder, waiter] = [client(), client({ waiterTtl: 1_000 })]
     const key = freshKey()
@@ -293,28 +280,6 @@ describe('fairAfter', () => {
     waiter!.lock(key).catch(() => {})
     await queueOf(holder!, key, 1)
     expect(performance.now() - begin).toBeGreaterThanOrEqual(995)
-  })
-
-  test('Infinity: never', async () => {
-    const [holder, waiter] = clients(2)
-    const key = freshKey()
-    const lease = await holder!.lock(key)
-    const parked = waiter!.lock(key, { fairAfter: Number.POSITIVE_INFINITY })
-    await sleep(1_500)
-    expect((await holder!.inspect(key)).waiters).toEqual([])
-    await lease.release()
-    expect((await promptly(parked)).via).toBe('wakeup')
-  })
-
-  test('a grant before that is unfair, and leaves nothing queued', async () => {
-    const [holder, waiter] = clients(2)
-    const key = freshKey()
-    const lease = await holder!.lock(key)
-    const parked = await park(waiter!, key, { fairAfter: 400 })
-    await lease.release()
-    expect((await parked.lease).via).toBe('wakeup')
-    await sleep(600)
-    expect((await holder!.inspect(key)).waiters).toEqual([])
   })
 })
 

@@ -177,27 +177,6 @@ test('leases of two lengths share the lock, and each has at least half of its le
   expectIncreasing(tokens)
 })
 
-test('I6: callers that time out or abort do not break the chain', async () => {
-  const locks = client()
-  const key = freshKey()
-  const inside = { now: 0, most: 0 }
-  const crowd = Array.from({ length: 300 }, async (_, i) => {
-    const timeout = i % 4 === 0 ? 1 + (i % 7) : undefined
-    const signal = i % 5 === 0 ? AbortSignal.timeout(1 + (i % 9)) : undefined
-    const lease = await locks.lock(key, { timeout, signal })
-    inside.most = Math.max(inside.most, ++inside.now)
-    if (i % 10 === 0) await sleep(1)
-    inside.now -= 1
-    await lease.release()
-  })
-  const outcomes = await promptly(Promise.allSettled(crowd))
-  expect(inside).toEqual({ now: 0, most: 1 })
-  const patient = outcomes.filter((_, i) => i % 4 !== 0 && i % 5 !== 0)
-  expect(patient.every(({ status }) => status === 'fulfilled')).toBe(true)
-  expect(locks.stats()).toMatchObject({ waiting: 0, holding: 0 })
-  expect(await locks.isLocked(key)).toBe(false)
-})
-
 test('I4: callers that wait behind a run are served, even if the key is deleted in the middle of it', async () => {
   const [locks, admin] = [client(), place().admin()]
   const key = freshKey()

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest'
 import { kindsHere } from '../kit/kinds.ts'
-import { collect, promptly } from '../kit/outcomes.ts'
+import { collect } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { client, freshKey } from '../kit/redis.ts'
 
@@ -127,33 +127,6 @@ describe('odd keys', () => {
     await Promise.all(odd.map(key => locks.lock(key)))
     const found = await collect(client({ prefix }).list())
     expect(found.map(state => state.key).sort()).toEqual([...odd].sort())
-  })
-
-  test.each(kindsHere)('I4: a fair and an unfair waiter of each is granted on release ($kind)', async ({ client }) => {
-    const prefix = freshKey('prefix')
-    const [holder, fair, unfair] = [1, 2, 3].map(() => client({ prefix }))
-    await Promise.all(
-      odd.map(async key => {
-        const lease = await holder!.lock(key)
-        const queued = await park(fair!, key, { fair: true })
-        const parked = await park(unfair!, key)
-        await lease.release()
-        const second = await promptly(queued.lease)
-        expect([key, second.via]).toEqual([key, 'handoff'])
-        await second.release()
-        expect([key, (await promptly(parked.lease)).via]).toEqual([key, 'wakeup'])
-      }),
-    )
-  })
-
-  test('I5: forced release of one leaves all others held', async () => {
-    const prefix = freshKey('prefix')
-    const locks = client({ prefix })
-    await Promise.all(odd.map(key => locks.lock(key)))
-    for (const [i, key] of odd.entries()) {
-      expect(await locks.forceRelease(key)).toBe(true)
-      if (i % 10 === 0) expect((await collect(locks.list())).length).toBe(odd.length - 1 - i)
-    }
   })
 
   test('odd owners are shown unchanged, and re-enter', async () => {

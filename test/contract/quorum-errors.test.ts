@@ -63,15 +63,6 @@ describe('the constructor refuses an array that is no quorum', () => {
     expect(refused(source).option).toBe('redis')
   })
 
-  test('with the same instance twice, or two instances of one server', () => {
-    const [one, two, other] = [1, 1, 2].map(port => new Redis({ port, lazyConnect: true })) as [Redis, Redis, Redis]
-    for (const source of [
-      [one, other, one],
-      [one, two, other],
-    ])
-      expect(refused(source).option).toBe('redis')
-  })
-
   test.each([undefined, null, 5, 'no URL', ['redis://127.0.0.1:1'], new Map()])(
     'with a part that is not a source: %s',
     part => {
@@ -181,17 +172,6 @@ describe.each([
     for (const error of await promptly(Promise.all(told))) expectSaid(error, key)
     const late = await promptly(rejection(locks.lock(key, { timeout: 300 }), LockTimeoutError))
     expect(late.cause).toBeInstanceOf(Error)
-  })
-
-  test('I7: no vote is left on the servers that answer', async () => {
-    const scene = scenes.get(size)!
-    const locks = scene.client({ outageTimeout: 500 })
-    await locks.isLocked('any')
-    for (const i of absent) scene.away(i)
-    const key = freshKey()
-    await promptly(rejection(locks.lock(key), LockConnectionError))
-    await promptly(rejection(locks.tryLock(key), LockConnectionError))
-    await scene.nothingLeft(key)
   })
 })
 

@@ -174,21 +174,6 @@ describe('an owner', () => {
     await second.release()
     await scene.nothingLeft(key)
   })
-
-  test('takes several locks: all or none of them', async () => {
-    const [one, two] = scene.clients(2)
-    const keys = [freshKey('a'), freshKey('b'), freshKey('c')]
-    const all = one!.all(keys)
-    const lease = await all.lock()
-    expect([...lease.fencingTokens.keys()].sort()).toEqual(keys)
-    for (const { key, id } of lease.leases) await scene.heldEverywhere(key, id)
-    expect(await two!.all([keys[1]!]).tryLock()).toBeNull()
-    expect(await lease.release()).toBe(true)
-    const taken = await two!.lock(keys[2]!)
-    expect(await all.tryLock()).toBeNull()
-    await taken.release()
-    for (const key of keys) await scene.nothingLeft(key)
-  })
 })
 
 test('I8: a hold is renewed on every server; without renewal it ends with its lease', async () => {
@@ -202,25 +187,6 @@ test('I8: a hold is renewed on every server; without renewal it ends with its le
 })
 
 describe('what a majority says', () => {
-  test('is shown for a lock that one server has lost', async () => {
-    const [locks, other] = [scene.client({ label: 'mine' }), scene.client()]
-    const key = freshKey()
-    const lease = await locks.lock(key)
-    await scene.heldEverywhere(key, lease.id)
-    await park(other, key, { fair: true, owner: 'next' })
-    await scene.queuedEverywhere(key, 1)
-    await scene.redis(0).del(`lock:{${key}}`, `lock:{${key}}:q`, `lock:{${key}}:d`)
-    const wanted = { locked: true, holds: 1, owner: lease.owner, label: 'mine', fencingToken: lease.fencingToken }
-    const state = await other.inspect(key)
-    expect(state).toMatchObject({ key, kind: 'mutex', ...wanted })
-    expect(state.holders).toMatchObject([{ id: lease.id, owner: lease.owner }])
-    expect(state.waiters).toMatchObject([{ owner: 'next', position: 1 }])
-    expect(state.ttl).toBeLessThanOrEqual(30_000)
-    expect(await other.isLocked(key)).toBe(true)
-    expect(await collect(other.list(key))).toMatchObject([{ key, ...wanted }])
-    expect(await scene.client().tryLock(key)).toBeNull()
-  })
-
   test('is that a lock is free if two callers have it on one server each; a forced release makes it available', async () => {
     const locks = scene.client()
     const key = freshKey()

@@ -64,13 +64,6 @@ describe('automatic renewal', () => {
     await sleep(4_400)
     expect(leases.filter(lease => !lease.held)).toEqual([])
   })
-
-  test('continues after a longer renewal by hand', async () => {
-    const lease = await client({ lease: 600 }).lock(freshKey())
-    await lease.renew(1_200)
-    await sleep(2_000)
-    expect(lease.held).toBe(true)
-  })
 })
 
 describe('maxHold', () => {

@@ -108,8 +108,8 @@ describe.each([
 // This test fails if `-- include: live` becomes `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) >
 // known` becomes `false` in lua/mutex/renew.lua: another caller's lease is prolonged. It also fails if `dropped = hold
 // == id` becomes `dropped = true` in lua/shared/drop.lua: another caller's hold is ended. It also fails if
-// `redis.call('HDEL', lock, unpack(over))` is removed in lua/shared/lapse.lua: the lapsed hold ends a second time,
-// which frees the next holder's permits.
+// `redis.call('HDEL', lock, (table.unpack or unpack)(over))` is removed in lua/shared/lapse.lua: the lapsed hold ends a
+// second time, which frees the next holder's permits.
 test.each(kinds)(
   'a stopped holder’s requests arrive when another caller holds: I5, they change nothing ($kind)',
   async ({ client, peer: start }) => {
@@ -137,7 +137,7 @@ test.each(kinds)(
   },
 )
 
-// This test fails if `redis.call('ZADD', queue, unpack(joins))` is removed in lua/mutex/tend.lua and
+// This test fails if `redis.call('ZADD', queue, (table.unpack or unpack)(joins))` is removed in lua/mutex/tend.lua and
 // `redis.call('ZRANK', queue, waiters[i]) + 1` becomes `1` in lua/mutex/tend.lua: the waiter never joins the queue
 // again. It also fails if `newer && deadline - now >= lease / 2` becomes `true` in src/key/waiter.ts: the waiter
 // believes the message about its lapsed grant. It also fails if `up > error` becomes `false` in src/clock.ts, for the

@@ -7,7 +7,9 @@ import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { readWriteTexts, semaphoreTexts, usualTexts } from '../../scripts/lua/usual-texts.ts'
 import { LockLostError } from '../../src/index.ts'
-import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { Memory, queueEntries, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { now } from '../history/recorder.ts'
+import { calls, scriptCalls } from '../kit/command-stats.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { outcomeOf, settles, within, wordsOf } from '../kit/outcomes.ts'
 import { parkQuietly, ways } from '../kit/parking.ts'
@@ -161,6 +163,47 @@ test.each(ways)('SCRIPT FLUSH in a loop: I1 I4 I6, no caller notices (fair: %s)'
   await loop
   expect(violationsIn(history.events)).toEqual([])
   await nothingLeft(redis, client({}, url), key)
+})
+
+// All callers queue, so without a flush each grant takes one call of `acquire` and one of `release`. This test fails if
+// `earlier > turn && this` becomes `turn % 2 === 0 && this` in src/redis/connection.ts: requests are repeated needlessly.
+test('SCRIPT FLUSH under load: I3 I6 I9, it repeats each request under way once, and each script once on each connection', async () => {
+  const { url } = await ownServer()
+  const redis = plainRedis(url)
+  const [scripts, flushes] = [2, 30]
+  const shared = [freshKey(), freshKey()]
+  const workers = ['a', 'b', 'c'].map(label => ({ label, locks: client({ label, waiterTtl: 60_000 }, url) }))
+  for (const { locks } of workers) await locks.using(freshKey(), () => {})
+  const before = await calls(redis)
+  const history = new Memory()
+  let [grants, over] = [0, false]
+  const work = workers.flatMap(({ label, locks }) => {
+    const recorded = new RecordedClient(label, locks, history)
+    const own = Array.from({ length: 8 }, () => freshKey())
+    return [...shared, ...own].map(async key => {
+      while (!over) {
+        const lease = await within(3_000, recorded.lock(key, { fair: true }))
+        grants += 1
+        expect(await recorded.release(lease)).toBe(true)
+      }
+    })
+  })
+  for (let i = 0; i < flushes; i++) {
+    const enough = grants + 4 * work.length
+    await redis.script('FLUSH', 'SYNC')
+    for (const key of shared) {
+      const from = now()
+      const entries = queueEntries(await redis.zrange(`lock:{${key}}:q`, 0, '-1', 'WITHSCORES'))
+      history.record('queue', { key, from, entries })
+    }
+    await eventually(() => grants >= enough)
+  }
+  over = true
+  await Promise.all(work)
+  const extra = scriptCalls(await calls(redis, before)) - 2 * grants
+  expect(extra).toBeGreaterThanOrEqual(flushes)
+  expect(extra).toBeLessThanOrEqual(flushes * (work.length + scripts * workers.length))
+  expect(violationsIn(history.events)).toEqual([])
 })
 
 // Redis knows the script of the attempt, and not that of the release, so it refuses the release (NOSCRIPT), and the client

@@ -1,6 +1,7 @@
 /** Starts the servers that all tests of a run share. Each test uses its own keys. */
 import type { TestProject } from 'vitest/node'
 import { obtainRedis, type RunningServer } from '../../local-redis/index.ts'
+import { bundleFolder } from './bundle.ts'
 import { DeclaredKeys } from './declared-keys.ts'
 import { standalone, topologies } from './topologies/index.ts'
 import { portsOf } from './topologies/source.ts'
@@ -12,6 +13,8 @@ declare module 'vitest' {
     place: Ways & { dataPorts: readonly number[] }
     /** The URL of the one server in the standalone topology. */
     redisUrl: string
+    /** The folder for the bundles of programs (bundle.ts). */
+    bundles: string
   }
 }
 
@@ -20,6 +23,7 @@ declare module 'vitest' {
  * project, starts one server.
  */
 export default async function setup(project: TestProject) {
+  project.provide('bundles', bundleFolder())
   const topology = topologies.find(({ name }) => name === project.name.split(',')[0])
   return topology && topology !== standalone ? several(project, topology) : single(project)
 }

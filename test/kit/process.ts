@@ -1,7 +1,7 @@
 /** Child processes that exchange messages with the test. The test's cleanup kills them, whatever their state. */
 import { type ChildProcess, fork } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { onTestFinished } from 'vitest'
+import { inject, onTestFinished } from 'vitest'
+import { bundled } from './bundle.ts'
 
 export class Child {
   readonly process: ChildProcess
@@ -10,7 +10,7 @@ export class Child {
 
   /** Runs a TypeScript file of test/ with these arguments. */
   constructor(file: URL, args: string[] = []) {
-    this.process = fork(fileURLToPath(file), args, { execArgv: ['--import', 'tsx'] })
+    this.process = fork(bundled(file, inject('bundles')), args, { execArgv: ['--enable-source-maps'] })
     this.process.on('message', message => {
       this.messages.push(message)
       for (const wake of this.#wakers) wake()

@@ -110,51 +110,6 @@ describe('joining the queue', () => {
   })
 })
 
-describe('the life of the queue', () => {
-  test('I7: ends between one and two waiterTtl after a waiter joined, and the lock lives longer', async () => {
-    const lock = await sharedLock()
-    await lock.grant(caller('ada', { lease: 100 }))
-    await lock.enqueue(caller('ben', { ttl: 200_000 }))
-
-    const life = await lock.redis.pttl(lock.names.queue)
-    expect(life).toBeGreaterThan(200_000)
-    expect(life).toBeLessThanOrEqual(400_000)
-    expect(await lock.redis.pttl(lock.names.lock)).toBeGreaterThan(life)
-  })
-
-  test('I3: is not shortened by a waiter with a short expiry that joins ahead of others', async () => {
-    const lock = await sharedLock()
-    await lock.grant(caller('ada'))
-    await lock.enqueue(caller('ben', { ttl: 60_000 }))
-    await lock.enqueue(caller('hasty', { ttl: 100, headStart: 1_000_000 }))
-
-    expect(await lock.redis.pttl(lock.names.queue)).toBeGreaterThan(60_000)
-  })
-
-  test('I7: is set again when a queue fills after a grant has emptied it', async () => {
-    const lock = await sharedLock()
-    const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
-    await lock.grant(ada)
-    await lock.enqueue(ben)
-    await lock.listen(ben)
-    await lock.release(ada)
-    await lock.enqueue(cyd)
-
-    expect(await lock.redis.pttl(lock.names.queue)).toBeGreaterThan(0)
-  })
-
-  test('I7: is set again when a queue fills after its only waiter has left', async () => {
-    const lock = await sharedLock()
-    const [ben, cyd] = [caller('ben'), caller('cyd')]
-    await lock.grant(caller('ada'))
-    await lock.enqueue(ben)
-    await lock.leave(ben)
-    await lock.enqueue(cyd)
-
-    expect(await lock.redis.pttl(lock.names.queue)).toBeGreaterThan(0)
-  })
-})
-
 describe.each([
   { state: 'free', taken: 'granted', reason: 'handoff', holder: {} },
   { state: 'lapsed', taken: 'succeeded', reason: 'expiry', holder: { holder: caller('ada'), endsIn: -1 } },

@@ -26,25 +26,6 @@ describe('a free lock', () => {
     expect(Number(keep)).toBe(await lock.redis.call('PEXPIRETIME', lock.names.lock))
   })
 
-  test('is granted on a known key, and overwrites the fields that the last holder left', async () => {
-    const lock = await sharedLock()
-    const [ada, ben] = [caller('ada'), caller('ben', { lease: 3_000 })]
-    await lock.grant(ada)
-    await lock.release(ada)
-
-    expect(await lock.acquire(ben)).toMatchObject({ status: 'granted', ttl: 3_000 })
-    expect(await lock.hash()).toMatchObject({ owner: ben.owner, hold: ben.id, label: 'ben' })
-  })
-
-  test('has a key that lives for as long as its clock is kept (I7)', async () => {
-    const lock = await sharedLock()
-    await lock.grant(caller('ada'))
-
-    const life = await lock.redis.pttl(lock.names.lock)
-    expect(life).toBeGreaterThan(MEMORY - SLACK)
-    expect(life).toBeLessThanOrEqual(1.1 * MEMORY)
-  })
-
   test('is not granted on a key of another type, which is left unchanged', async () => {
     const lock = await sharedLock()
     await lock.redis.set(lock.names.lock, 'not a lock')
@@ -247,20 +228,6 @@ describe('re-entry', () => {
     expect(await lock.hash()).not.toHaveProperty('owner')
   })
 
-  test('I7: removes holds that have lapsed', async () => {
-    const lock = await sharedLock()
-    const ada = caller('ada')
-    await lock.given({ holder: ada, reentries: [again(ada)] })
-    await lock.redis.zadd(lock.names.deadlines, 1, again(ada).id, 2, again(ada).id)
-    const later = again(ada)
-    await lock.acquire(later)
-
-    expect(Object.keys(await lock.deadlines())).toHaveLength(3)
-    await lock.lapse()
-    await lock.grant(caller('ben'))
-    expect(await lock.redis.exists(lock.names.deadlines)).toBe(0)
-  })
-
   test('I5: repeated with the same id changes nothing', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
@@ -310,14 +277,6 @@ describe('an owner with a name (I4)', () => {
     const lock = await sharedLock()
     await lock.given({ holder: caller('läbel 1', { owner: 'öwner 1 4 €' }) })
     expect(await lock.acquire(caller('ben'))).toMatchObject({ owner: 'öwner 1 4 €', label: 'läbel 1' })
-  })
-
-  test('costs one more PUBLISH', async () => {
-    const lock = await lockOnOwnServer()
-    const ada = caller('ada')
-    await lock.grant(ada)
-    await lock.release(ada)
-    expect(await lock.callsInside(() => lock.grant(caller('ben')))).toEqual(['HMGET', 'HSET', 'PUBLISH', 'TIME'])
   })
 })
 

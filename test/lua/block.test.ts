@@ -142,15 +142,6 @@ describe('tokens after a holder (I2)', () => {
     expect(await lock.grant(cyd)).toBeGreaterThan(token + 7)
   })
 
-  test('do not go back if the clock is already past what a release reports', async () => {
-    const lock = await sharedLock()
-    const clock = (await lock.micros()) + 3_600_000_000
-    await lock.given({ holder: ada, clock })
-    await lock.release(ada, clock - BLOCK)
-
-    expect(await lock.grant(ben)).toBe(clock + 1)
-  })
-
   test('follow the time of day after a waiter has joined: above the tokens used and the tickets', async () => {
     const lock = await sharedLock()
     const token = await lock.grant(ada)
@@ -163,37 +154,6 @@ describe('tokens after a holder (I2)', () => {
     expect(Number(next)).toBeGreaterThan(Math.max(ticket, token + 1))
     expect(Number(next)).toBeLessThanOrEqual(await lock.micros())
     expect(clock).toBe(next)
-  })
-
-  test('are above the ticket of a waiter that has left', async () => {
-    const lock = await lockAhead()
-    const token = await lock.grant(ada)
-    const ticket = await lock.enqueue(ben)
-    await lock.leave(ben)
-    await lock.release(ada, token + 1)
-
-    expect(await lock.grant(cyd)).toBeGreaterThan(ticket)
-  })
-
-  test('are above the clock that a refusal reported in between', async () => {
-    const lock = await lockAhead()
-    const token = await lock.grant(ada)
-    const { clock } = await lock.acquire(ben)
-    await lock.release(ada)
-
-    expect(clock).toBeGreaterThanOrEqual(token)
-    expect(await lock.grant(ben)).toBeGreaterThan(clock!)
-  })
-
-  test('are not affected by a late or repeated release (I5)', async () => {
-    const lock = await lockAhead()
-    const token = await lock.grant(ada)
-    await lock.release(ada, token + 1)
-    await lock.grant(ben)
-    const before = await lock.snapshot()
-
-    expect(await lock.release(ada, token + 9)).toEqual({ status: 'ended' })
-    expect(await lock.snapshot()).toEqual(before)
   })
 })
 

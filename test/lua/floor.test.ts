@@ -36,16 +36,6 @@ describe.each(['try', 'queue'] as const)('I2: a free lock, acquired with a floor
     expect(token).toBeLessThanOrEqual(await lock.micros())
   })
 
-  test('gets a token above its clock, if the clock is larger', async () => {
-    const lock = await sharedLock()
-    const clock = await ahead(lock)
-    await lock.given({ clock })
-
-    expect(await lock.acquire(ada, { mode, floor: clock - 1 })).toMatchObject({ token: clock + 1 })
-    await lock.release(ada)
-    expect(await lock.acquire(ben, { mode, floor: clock + 1 })).toMatchObject({ token: clock + 2 })
-  })
-
   test('I5: keeps its token when the request is repeated with a larger floor', async () => {
     const lock = await sharedLock()
     const floor = await ahead(lock)
@@ -78,14 +68,6 @@ describe.each(['try', 'queue'] as const)('I2: a free lock, acquired with a floor
 })
 
 describe('an attempt with a floor,', () => {
-  test('I3: if refused, does not join the queue, and changes nothing', async () => {
-    const lock = await sharedLock()
-    await lock.given({ holder: ada, waiters: [ben] })
-
-    const reply = await unchanged(lock, cyd, 'try', await ahead(lock))
-    expect(reply).toMatchObject({ status: 'refused', position: 0, ticket: 0, label: 'ada' })
-  })
-
   test('I9: costs the same as one without', async () => {
     const lock = await lockOnOwnServer()
     const first = anonymous('first')

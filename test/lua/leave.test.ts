@@ -108,16 +108,6 @@ describe('a request that neither waits nor holds', () => {
     expect(await lock.snapshot()).toEqual(before)
     expect(await heard()).toEqual([])
   })
-
-  test('I5: leaving again changes nothing', async () => {
-    const lock = await sharedLock()
-    await lock.given({ holder: ada, waiters: [ben] })
-    await lock.leave(ben)
-    const before = await lock.snapshot()
-
-    expect(await lock.leave(ben)).toBe('absent')
-    expect(await lock.snapshot()).toEqual(before)
-  })
 })
 
 describe('the server', () => {

@@ -10,7 +10,7 @@ import { type Asker, another, asker, type TestSemaphore } from './semaphore.ts'
 import { WAITER } from './test-lock.ts'
 
 const CALLS = 400
-export const SEEDS = [1, 2, 3, 4, 5, 6]
+export const SEEDS = [1, 2, 3]
 
 export interface Holder {
   readonly claim: NonNullable<ReturnType<typeof decodePermitsClaim>>

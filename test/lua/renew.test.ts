@@ -73,15 +73,6 @@ describe('a live hold', () => {
     expect((await lock.hash())['keep']).toBe(String(await lock.redis.call('PEXPIRETIME', lock.names.lock)))
   })
 
-  test('keeps its token', async () => {
-    const lock = await sharedLock()
-    const ada = caller('ada')
-    const token = await lock.grant(ada)
-    await renew([lock, ada, 30_000])
-
-    expect(await lock.hash()).toMatchObject({ token: String(token), clock: String(token) })
-  })
-
   test('I8: is prolonged even if the server is out of memory', async () => {
     const lock = await lockOnOwnServer()
     const ada = caller('ada')
@@ -127,16 +118,6 @@ describe('a hold that is gone', () => {
     const token = await lock.grant(ada)
 
     expect(await renew([lock, ada, 30_000, token + 1])).toEqual([30_000])
-  })
-
-  test('I5: is not revived after its release', async () => {
-    const lock = await sharedLock()
-    await lock.grant(ada)
-    await lock.release(ada)
-    const before = await lock.snapshot()
-
-    expect(await renew([lock, ada, 30_000])).toEqual([null])
-    expect(await lock.snapshot()).toEqual(before)
   })
 })
 

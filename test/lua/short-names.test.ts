@@ -6,7 +6,6 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import luaparse from 'luaparse'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { modulesOf } from '../../scripts/lua/module.ts'
 import { plainRedis } from '../kit/redis.ts'
@@ -129,47 +128,10 @@ test.each(['a single server', 'a cluster'])(
   },
 )
 
-describe('the meaning of a text', () => {
-  test.each([
-    ['local a = 1; local b = a', 'local x = 1; local y = x'],
-    ['local a do local b = a end', 'local a do local a = a end'],
-    ['local function f(n) return f(n) end', 'local function n(f) return n(f) end'],
-    ['for i = 1, 2 do local j = i end', 'for a = 1, 2 do local a = a end'],
-    ['repeat local a = 1 until a', 'repeat local b = 1 until b'],
-    ['local t = {}; t.t, t.f = { t = t }, t:t()', 'local a = {}; a.t, a.f = { t = a }, a:t()'],
-  ])('is the same for «%s» and «%s»', (one, other) => {
-    expect(meaning(one)).toEqual(meaning(other))
-  })
-
-  test.each([
-    ['local a, b = 1, 2; return a', 'local a, a = 1, 2; return a'],
-    ['local a; local b; return function() return a end', 'local a; local a; return function() return a end'],
-    ['local a = redis', 'local redis = redis; local a = redis'],
-    ['local a; return redis', 'local redis; return redis'],
-    ['local a = {}; return a.a', 'local b = {}; return b.b'],
-    ['local a = 1; return { a = a }', 'local b = 1; return { b = b }'],
-    ['local a; repeat local b = 1 until a', 'local a; repeat local a = 1 until a'],
-    ['local a; local b = a', 'local a\nlocal b = a'],
-    ['local a; local function b(c) return a end', 'local a; local function b(a) return a end'],
-  ])('differs for «%s» and «%s»', (one, other) => {
-    expect(meaning(one)).not.toEqual(meaning(other))
-  })
-})
-
 describe.each(Object.entries(shortened))('%s', (name, { lua }) => {
   test.each(['a single server', 'a cluster'])('for %s: with short names it means the same, line by line', where => {
     const [short, long] = [opened(lua, where), opened(named[name]!.lua, where)]
     expect(meaning(short)).toEqual(meaning(long))
     expect(short.length).toBeLessThan(long.length)
-  })
-
-  test('no local has more than two letters', () => {
-    const locals: string[] = []
-    luaparse.parse(opened(lua, 'a cluster'), {
-      luaVersion: '5.1',
-      scope: true,
-      onLocalDeclaration: identifier => locals.push(String(identifier)),
-    })
-    expect(locals.filter(local => !/^\w{1,2}$/.test(local))).toEqual([])
   })
 })

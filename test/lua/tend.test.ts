@@ -77,15 +77,6 @@ describe('a heartbeat while the lock is held', () => {
     }
   })
 
-  test('I3: for waiters with a short expiry does not shorten the life of the queue for others', async () => {
-    const lock = await sharedLock()
-    await lock.grant(ada)
-    await lock.enqueue(caller('patient', { ttl: 60_000 }))
-    await lock.tend(...(await joined(lock, [caller('hasty', { ttl: 100 })])))
-
-    expect(await lock.redis.pttl(lock.names.queue)).toBeGreaterThan(60_000)
-  })
-
   test('I7: removes deadlines that have passed, and no others', async () => {
     const lock = await sharedLock()
     const gone = caller('gone', { joinedAgo: 60_000, deadlineIn: -1_000 })
@@ -122,18 +113,6 @@ describe('a waiter that is missing from the queue', () => {
     expect(await lock.grant(cyd)).toBeGreaterThan(future)
   })
 
-  test('I3, I7: restores a queue that was lost, and sets its life', async () => {
-    const lock = await sharedLock()
-    await lock.grant(ada)
-    const waiters = await joined(lock, [ben, ben2])
-    const order = await lock.order()
-    await lock.redis.del(lock.names.queue)
-    await lock.tend(...waiters)
-
-    expect(await lock.order()).toEqual(order)
-    expect(await lock.redis.pttl(lock.names.queue)).toBeGreaterThan(0)
-  })
-
   test('I3: after FLUSHALL, the waiters of two clients get their old order, whichever client tends first', async () => {
     const lock = await lockOnOwnServer()
     await lock.grant(ada)
@@ -164,17 +143,6 @@ describe('a grant', () => {
     const { places } = await lock.tend(...waiters)
     expect(places).toEqual([[token, expect.any(Number), 'handoff'], 1])
     expect(await lock.order()).toEqual([ben2.id])
-  })
-
-  test('I5: is found again by the next heartbeat, unchanged', async () => {
-    const lock = await sharedLock()
-    await lock.given({ holder: ben })
-    const before = await lock.snapshot()
-    const { token } = await lock.hash()
-
-    const found = [[token, expect.any(Number), 'handoff']]
-    for (let i = 0; i < 2; i++) expect((await lock.tend([ben, 1])).places).toEqual(found)
-    expect(await lock.snapshot()).toEqual(before)
   })
 
   test('I1: does not count if it lapsed before it was found: the waiter has its old place, and gets a new grant', async () => {

@@ -94,9 +94,9 @@ import { type Result, runAll, traceOf } from './run.ts'
 
 const { BATON_SEED, BATON_SECONDS, BATON_KIND } = process.env
 const one = BATON_SEED === undefined ? undefined : Number(BATON_SEED)
-const SECONDS = Number(BATON_SECONDS ?? 4)
-const ALWAYS = 300
-const ALWAYS_PERMITS = 100
+const SECONDS = Number(BATON_SECONDS ?? 2)
+const ALWAYS = 150
+const ALWAYS_PERMITS = 60
 /** How many lines of a trace are shown. */
 const SHOWN = 60
 

@@ -18,7 +18,7 @@ const NEAR = 0.1
 const FAR = 1.1
 /** The time at which the test begins to record grants, in ms. By then, all processes take turns. */
 const BEGINNING = 500
-const GRANTS = 300
+const GRANTS = 120
 
 const noClient: ClientWatcher = { acquired() {}, ended() {}, lost() {}, told() {} }
 
@@ -142,7 +142,7 @@ test('clients that are only subscribed cost little time', async () => {
   const time = async (listeners: number) => {
     let ms = 0
     // One run depends too much on the delays of its seed.
-    for (let seed = 0; seed < 10; seed++) ms += (await order({ ...lonely, seed, listeners })).ms
+    for (let seed = 0; seed < 5; seed++) ms += (await order({ ...lonely, seed, listeners })).ms
     return ms
   }
   expect((await time(5)) / (await time(0))).toBeLessThan(1.05)
@@ -153,22 +153,18 @@ test('three processes share the lock evenly even if other clients are only subsc
   expect(ratio(grants)).toBeLessThan(1.5)
 })
 
-test.each([3, 5, 7])(
-  'of %i servers, a dead minority costs fair waiters no time',
-  { timeout: 120_000 },
-  async servers => {
-    const load = {
-      distances: [NEAR, NEAR, NEAR],
-      callers: [4, 4, 4],
-      hold: 1,
-      rests: 20,
-      fair: true,
-      servers,
-      count: 100,
-    }
-    const alive = await order(load)
-    const bare = await order({ ...load, dead: (servers - 1) / 2 })
-    expect(bare.grants).toHaveLength(load.count)
-    expect(alive.ms / bare.ms).toBeGreaterThan(0.85)
-  },
-)
+test.each([3, 5])('of %i servers, a dead minority costs fair waiters no time', { timeout: 120_000 }, async servers => {
+  const load = {
+    distances: [NEAR, NEAR, NEAR],
+    callers: [4, 4, 4],
+    hold: 1,
+    rests: 20,
+    fair: true,
+    servers,
+    count: 60,
+  }
+  const alive = await order(load)
+  const bare = await order({ ...load, dead: (servers - 1) / 2 })
+  expect(bare.grants).toHaveLength(load.count)
+  expect(alive.ms / bare.ms).toBeGreaterThan(0.85)
+})

@@ -9,7 +9,9 @@ import { type ClientOptions, LockClient, LockConnectionError } from '../../src/i
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import { aclRule, sentinelRule } from '../../src/redis/rights.ts'
 import { heard, outcomeOf } from '../kit/outcomes.ts'
+import { refusingProxy } from '../kit/proxies.ts'
 import { client, ownServer } from '../kit/redis.ts'
+import { errorReply } from '../kit/refusing-proxy.ts'
 import { eventually } from '../kit/time.ts'
 import { limitedOptions, otherOptions, work } from './acl-work.ts'
 import { linesOf } from './operations.ts'
@@ -162,6 +164,23 @@ describe('a server without one of the commands', () => {
       expect(errors.map(({ error }) => (error as Error).message)).toEqual([expect.stringMatching(named)])
     }
   })
+})
+
+// A proxy answers instead of such a server, because in the versions that are tested, Lua is not a module.
+test('a Valkey without its module for Lua: each call rejects with one line that says so, and one event at most is emitted', async () => {
+  const proxy = await refusingProxy((await ownServer()).url)
+  const missing = errorReply("ERR Could not find scripting engine 'lua'")
+  const others = /^(hello|ping|info|client|command|select|subscribe|acl)$/
+  proxy.answer(command => (others.test(command) ? undefined : missing))
+  const locks = client({}, proxy.url)
+  const errors = heard(locks, 'error')
+  for (let i = 0; i < 3; i++) {
+    const { error } = await outcomeOf(locks.lock('key', { owner: 'owner', label: 'label' }))
+    expect(error?.message).toMatch(/^lock "key": the server cannot run Lua; load its module for Lua scripts\b[^\n]*$/)
+    expect(error?.message.length).toBeLessThanOrEqual(300)
+    expect(error?.message).not.toMatch(/owner|label/)
+  }
+  expect(errors.length).toBeLessThanOrEqual(1)
 })
 
 test('prefix and keyPrefix are literal in the patterns, also if they look like patterns', async () => {

@@ -58,28 +58,6 @@ describe('one server', () => {
     expect(at.warnings).toEqual([])
   })
 
-  // This test fails if `this.#said.set(at, text)` is removed in src/redis/survey.ts.
-  test('after a reconnect, only a changed setting is reported again', async () => {
-    await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')
-    await using at = await used()
-    // Without a hold and without a waiter, the client would connect again without a word.
-    await at.locks.lock(freshKey())
-    const again = async () => {
-      const back = new Promise(resolve => at.locks.once('reconnected', resolve))
-      await redis.call('CLIENT', 'KILL', 'TYPE', 'NORMAL', 'SKIPME', 'YES')
-      await back
-      await at.locks.isLocked(freshKey())
-    }
-    await again()
-    expect(at.warnings).toHaveLength(1)
-    await redis.config('SET', 'maxmemory-policy', 'volatile-lru')
-    await again()
-    expect(at.warnings.map(({ message }) => /maxmemory-policy is (\S+);/.exec(message)?.[1])).toEqual([
-      'allkeys-lru',
-      'volatile-lru',
-    ])
-  })
-
   test('a user without the right to read the setting can lock, and nothing is reported, here or in the server’s log', async () => {
     await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')
     const source = { host: '127.0.0.1', port: server.port, username: 'limited', password: 'pw' }

@@ -112,15 +112,6 @@ describe.each(versions)('node-redis %s', (_, { createClient, createClientPool, c
     }
   })
 
-  test('a client whose provider did not answer once: it is asked again', async () => {
-    const { port, username, password } = aclOptions
-    let asked = 0
-    const credentials = () => (asked++ < 2 ? new Promise<never>(() => {}) : Promise.resolve({ username, password }))
-    const credentialsProvider = { type: 'async-credentials-provider' as const, credentials }
-    const locks = client({}, createClient({ socket: { host: '127.0.0.1', port }, credentialsProvider }))
-    expect(await (await locks.lock(freshKey())).release()).toBe(true)
-  })
-
   test('a client with TLS is accepted with its own certificate, and rejected without one', async () => {
     const { host, port } = tlsOptions as { host: string; port: number }
     await works(createClient({ socket: { host, port, tls: true, ...ofTls } }))

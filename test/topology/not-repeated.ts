@@ -12,11 +12,18 @@ const single = ['standalone', 'tls', 'acl', 'quorum']
 const byScripts = ['standalone', 'cluster']
 /** The same topologies and a quorum, because leases and waiters work differently on a quorum. */
 const byAnswers = [...byScripts, 'quorum']
-const ofOneServer = ['standalone', 'cluster', 'sentinel', 'tls', 'acl']
-const withServers = [...ofOneServer, 'quorum']
-const withKinds = [...ofOneServer, 'memory']
+/** The topologies of which each has a backend of its own: one server, several servers, and none. */
+const byBackend = ['standalone', 'quorum', 'memory']
+/** The topologies that treat scripts in their own way. The users of `acl` may call only some commands. */
+const byRights = [...byScripts, 'acl']
+const withServers = ['standalone', 'cluster', 'sentinel', 'tls', 'acl', 'quorum']
+const withKinds = [...byRights, 'memory']
 const mutexesOnly =
-  'It tests kinds of locks that a quorum does not have. test/contract/quorum-errors.test.ts tests that a quorum refuses them.'
+  'It tests kinds of locks that a quorum does not have. test/contract/quorum-errors.test.ts tests that a quorum refuses them. A sentinel ' +
+  'or TLS has no influence on their scripts.'
+const aboveScripts =
+  'It tests what the client does with the answers of its backend, and sends no script that other files do not send. Other files run over ' +
+  'every topology, and test how connections are made, lost and refused.'
 const aboveConnections =
   'It tests what the client does with its options, its timers and the answers of Redis. That does not depend on the connection. The ' +
   'file takes long, because it waits most of its time. Other files run over every topology, and test how connections are made, lost ' +
@@ -28,6 +35,22 @@ const recordedOnce =
 const severalServers = 'It starts a quorum of its own, so it would test the same thing over every other topology.'
 
 export const notRepeated: readonly Exception[] = [
+  ...['all', 'close-told', 'errors', 'lease'].map(name => ({
+    file: `test/contract/${name}.test.ts`,
+    on: [...byAnswers, 'memory'],
+    because: aboveScripts,
+  })),
+  ...['bad-input', 'events', 'lock-object', 'locked', 'owners', 'reentry', 'signal', 'stats', 'using'].map(name => ({
+    file: `test/contract/${name}.test.ts`,
+    on: byBackend,
+    because: aboveScripts,
+  })),
+  ...['inspect', 'odd-keys'].map(name => ({
+    file: `test/contract/${name}.test.ts`,
+    on: [...byRights, 'quorum', 'memory'],
+    because:
+      'Its scripts read all that Redis has of a lock. A sentinel or TLS has no influence on what a script finds.',
+  })),
   { file: 'test/contract/client-options.test.ts', on: [...byAnswers, 'memory'], because: aboveConnections },
   { file: 'test/contract/putting-off.test.ts', on: byScripts, because: aboveConnections },
   { file: 'test/contract/renewal.test.ts', on: [...byAnswers, 'memory'], because: aboveConnections },
@@ -41,8 +64,8 @@ export const notRepeated: readonly Exception[] = [
   { file: 'test/contract/semaphore.test.ts', on: withKinds, because: mutexesOnly },
   { file: 'test/contract/read-write.test.ts', on: withKinds, because: mutexesOnly },
   { file: 'test/contract/other-kinds.test.ts', on: withKinds, because: mutexesOnly },
-  { file: 'test/contract/local-handoff.test.ts', on: ofOneServer, because: recordedOnce },
-  { file: 'test/contract/local-handoff-lease.test.ts', on: ofOneServer, because: recordedOnce },
+  { file: 'test/contract/local-handoff.test.ts', on: byRights, because: recordedOnce },
+  { file: 'test/contract/local-handoff-lease.test.ts', on: byRights, because: recordedOnce },
   { file: 'test/contract/quorum.test.ts', on: ['quorum'], because: severalServers },
   { file: 'test/contract/quorum-away.test.ts', on: ['quorum'], because: severalServers },
   { file: 'test/contract/quorum-errors.test.ts', on: ['quorum'], because: severalServers },
@@ -116,12 +139,16 @@ export const needServers: readonly {
 ]
 
 /**
- * For each topology, the test files that also run with ioredis 5. On one server, these are all contract tests and the
- * tests of node-redis. On each other topology, these are tests that depend on how a client connects, reconnects and
- * subscribes.
+ * For each topology, the test files that also run with ioredis 5: those that depend on how a client connects,
+ * reconnects, subscribes, and is refused.
  */
 export const withIoredis5: Readonly<Record<string, readonly string[]>> = {
-  standalone: ['test/contract/*.test.ts', 'test/topology/node-redis.test.ts'],
+  standalone: [
+    ...['close', 'connection-source', 'errors', 'fair-queue', 'lock', 'outage', 'restart', 'server-refusals'],
+    ...['server-states', 'single-source', 'unix-socket'],
+  ]
+    .map(file => `test/contract/${file}.test.ts`)
+    .concat('test/topology/node-redis.test.ts'),
   cluster: ['connection-source', 'fair-queue', 'lock', 'outage'].map(file => `test/contract/${file}.test.ts`),
   sentinel: ['connection-source', 'lock', 'outage'].map(file => `test/contract/${file}.test.ts`),
   tls: ['test/contract/connection-source.test.ts', 'test/contract/outage.test.ts'],

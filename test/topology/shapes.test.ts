@@ -7,7 +7,6 @@ import { cluster } from '../kit/topologies/cluster.ts'
 import { peersOf } from '../kit/topologies/cluster-nodes.ts'
 import { topologies } from '../kit/topologies/index.ts'
 import { quorum } from '../kit/topologies/quorum.ts'
-import type { QuorumServer } from '../kit/topologies/quorum-server.ts'
 import { sentinel } from '../kit/topologies/sentinel.ts'
 import { asUser, instanceOf, partsOf } from '../kit/topologies/source.ts'
 import type { Servers, Topology, Way } from '../kit/topologies/topology.ts'
@@ -82,18 +81,6 @@ test('a quorum has three masters that persist every write and know nothing of ea
   const told = (name: string) => Promise.all(all.map(async redis => ((await redis.config('GET', name)) as string[])[1]))
   expect(await told('appendfsync')).toEqual(['always', 'always', 'always'])
   expect(new Set(await told('dir')).size).toBe(3)
-})
-
-test('a server of a quorum restarts with the data that it had written, or empty', async () => {
-  const { client, data } = await started(quorum)
-  const [server] = data as QuorumServer[]
-  const redis = connected(new Redis(server!.url, { retryStrategy: () => 20, maxRetriesPerRequest: null }))
-  expect(partsOf(client)[0]).toEqual({ kind: 'url', url: server!.url })
-  await redis.set('k', 'v')
-  await server!.resume()
-  expect(await redis.get('k')).toBe('v')
-  await server!.restart()
-  expect(await redis.get('k')).toBeNull()
 })
 
 test.each(topologies)('$name ends with all its servers', async topology => {

@@ -2,9 +2,7 @@
  * Tests clients whose address leads to a server that can serve no locks, or only some locks, or not in this database.
  * Such a client notices the mistake when it connects, and its error names the remedy.
  */
-import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import type { RunningServer } from '../../local-redis/index.ts'
 import { LockClient, LockConnectionError } from '../../src/index.ts'
 import { everyCall, heard, promptly, rejection } from '../kit/outcomes.ts'
 import { refusingProxy } from '../kit/proxies.ts'
@@ -12,7 +10,6 @@ import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 import { RedisCluster } from '../kit/topologies/redis-cluster.ts'
 import { RedisSentinel } from '../kit/topologies/redis-sentinel.ts'
-import { withSecondPort } from '../kit/topologies/second-port.ts'
 import type { Source } from '../kit/topologies/source.ts'
 
 let cluster: RedisCluster
@@ -27,18 +24,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all([cluster?.stop(), sentinels?.stop()])
 })
-
-/** Starts a cluster of one node, which has all slots. */
-async function onlyNode(): Promise<RunningServer> {
-  const server = await withSecondPort(port => {
-    const bus = ['--cluster-port', String(port), '--cluster-announce-ip', '127.0.0.1']
-    return ownServer('--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf', ...bus)
-  })
-  const redis = plainRedis(server.url)
-  await redis.cluster('ADDSLOTSRANGE', 0, 16_383)
-  await eventually(async () => /cluster_state:ok/.test(String(await redis.cluster('INFO'))))
-  return server
-}
 
 /**
  * Expects that every call is rejected with these words, even a call that could wait. Then makes all calls again, and
@@ -64,15 +49,6 @@ describe('a URL that leads to', () => {
       await refusesAll(locks, ofCluster)
       expect(down.length).toBe(1)
     }
-  })
-
-  test('the only node of a cluster, which cannot serve calls on several locks', async () => {
-    const server = await onlyNode()
-    await refusesAll(client({}, server.url), ofCluster)
-    const { port } = new URL(server.url)
-    const whole = new Cluster([{ host: '127.0.0.1', port: Number(port) }])
-    onTestFinished(() => whole.disconnect())
-    expect((await client({}, whole).lock(freshKey())).held).toBe(true)
   })
 
   test('a sentinel', async () => {

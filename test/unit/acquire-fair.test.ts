@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest'
 import { surelyUntil } from '../../src/clock.ts'
 import { LockConnectionError } from '../../src/errors.ts'
-import { now, settled } from './promises.ts'
+import { now } from './promises.ts'
 import { HEARTBEAT, KEY, NOTHING, Waiting } from './waiting.ts'
 
 test('I4 a fair waiter listens to its inbox before it asks', async () => {
@@ -40,25 +40,6 @@ test('I4 a grant by message settles the wait even if it comes before the refusal
   expect(at.residue).toEqual(NOTHING)
 })
 
-test('I9 a fair waiter costs one request, however many others wait', async () => {
-  const at = new Waiting()
-  for (const id of ['A', 'B', 'C', 'D']) await at.parkedFair({ id })
-  for (const id of ['A', 'B', 'C', 'D']) at.message(id, 100, 'handoff')
-  await settled()
-  expect(at.kind.attempts.count).toBe(4)
-  expect(at.kind.tends.count + at.kind.renewals.count + at.kind.leaves.count).toBe(0)
-  expect(at.told).toEqual(['A', 'B', 'C', 'D'])
-})
-
-test('a lock that is free is granted by the first answer, without a waiting event', async () => {
-  const at = new Waiting()
-  const waiter = await at.start({ id: 'A', mode: 'queue' })
-  const grant = at.granted({ token: 3 })
-  await at.kind.attempts.next.answer(grant)
-  expect(await now(waiter.outcome)).toEqual(grant)
-  expect(at.told).toEqual([])
-})
-
 test('I1 the lease of a grant by message counts from the last heartbeat that found its waiter queued', async () => {
   const at = new Waiting()
   const asked = at.clock.now()
@@ -77,17 +58,6 @@ test('I1 the lease of a grant by message counts from when the request was sent, 
   await at.kind.attempts.next.answer(at.refused({ sent: asked, position: 1 }))
   at.message('A', 100, 'handoff')
   expect(await now(waiter.outcome)).toMatchObject({ deadline: surelyUntil(asked, 4_000) })
-})
-
-test('a heartbeat that found the waiter queued is newer proof', async () => {
-  const at = new Waiting()
-  const waiter = await at.parkedFair({ id: 'A', lease: 4_000 })
-  await at.clock.advance(3_000)
-  const tended = at.clock.now()
-  await at.kind.tends.next.answer(at.tended([1], { sent: tended }))
-  await at.clock.advance(500)
-  at.message('A', 100, 'handoff')
-  expect(await now(waiter.outcome)).toMatchObject({ deadline: surelyUntil(tended, 4_000) })
 })
 
 test('I1 a late message of a grant is not believed if that grant ended before the waiter joined again', async () => {
@@ -230,20 +200,6 @@ describe('I5 the live lease is not given back if its grant is reported again', (
     return at
   }
 
-  test('by the same message', async () => {
-    const at = await grantedMeanwhile()
-    at.message('A', 100, 'handoff')
-    await at.clock.advance(100)
-    expect(at.left).toEqual([])
-  })
-
-  test('by a heartbeat, in the same turn of the event loop or later', async () => {
-    const at = await grantedMeanwhile()
-    await at.kind.tends.next.answer(at.tended([at.granted({ token: 100, via: 'handoff' })]))
-    await at.clock.advance(100)
-    expect(at.left).toEqual([])
-  })
-
   test('or if an older heartbeat still has the waiter queued', async () => {
     const at = await grantedMeanwhile()
     await at.kind.tends.next.answer(at.tended([1]))
@@ -282,21 +238,6 @@ describe('I5 the live lease is not given back if its grant is reported again', (
   )
 })
 
-test('I6 a failure to subscribe or to ask ends the wait with its error', async () => {
-  const at = new Waiting()
-  at.channels.slow = true
-  const error = new LockConnectionError('refused')
-  const deaf = await at.start({ id: 'A', mode: 'queue' })
-  await at.channels.hearings.next.fail(error)
-  expect(await now(deaf.outcome)).toBe(error)
-  expect(at.asking).toEqual([])
-  at.channels.slow = false
-  const mute = await at.start({ id: 'B', mode: 'queue' })
-  await at.kind.attempts.next.fail(error)
-  expect(await now(mute.outcome)).toBe(error)
-  expect(at.left).toEqual(['B'])
-})
-
 test('I6 an owner with a name needs two channels: if neither can be heard, its wait ends with the first error', async () => {
   const at = new Waiting()
   at.channels.slow = true
@@ -306,18 +247,6 @@ test('I6 an owner with a name needs two channels: if neither can be heard, its w
   expect(await now(deaf.outcome)).toBe(error)
   await at.channels.hearings.next.fail(new LockConnectionError('refused, too'))
   expect(at.asking).toEqual([])
-})
-
-test('after a failed subscription, the next waiter subscribes again', async () => {
-  const at = new Waiting()
-  at.channels.slow = true
-  await at.start({ id: 'A', mode: 'queue' })
-  const second = await at.start({ id: 'B', mode: 'queue' })
-  await at.channels.hearings.next.fail(new LockConnectionError('refused'))
-  expect(await now(second.outcome)).toBeInstanceOf(LockConnectionError)
-  at.channels.slow = false
-  await at.start({ id: 'C', mode: 'queue' })
-  expect(at.asking).toEqual(['C'])
 })
 
 describe('I2 if a grant was taken away before its reply came,', () => {

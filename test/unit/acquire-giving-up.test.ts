@@ -42,35 +42,6 @@ describe('I7 a request that fails after its caller has given up', () => {
   )
 })
 
-describe('nothing is taken back, because there is nothing in Redis, for', () => {
-  test('a waiter that gives up before its request was sent, which is then never sent', async () => {
-    const at = new Waiting()
-    at.channels.slow = true
-    const waiter = await at.start({ id: 'A', mode: 'queue' })
-    at.io.end(waiter, undefined)
-    await at.channels.hearings.next.answer()
-    expect(at.kind.attempts.count).toBe(0)
-    expect(at.left).toEqual([])
-    expect(at.residue).toEqual(NOTHING)
-  })
-
-  test('an unfair waiter that is parked, and one behind it', async () => {
-    const at = new Waiting()
-    const waiters = [await at.parkedHead({ id: 'A' }), await at.start({ id: 'B' })]
-    for (const waiter of waiters) at.io.end(waiter, undefined)
-    await settled()
-    expect(at.left).toEqual([])
-  })
-
-  test('a single attempt that was refused', async () => {
-    const at = new Waiting()
-    const waiter = await at.start({ id: 'A', mode: 'once' })
-    await at.kind.attempts.next.answer(at.refused())
-    at.io.end(waiter, undefined)
-    expect(at.left).toEqual([])
-  })
-})
-
 describe('I7 taking back', () => {
   test('is repeated until Redis has answered, and not after that', async () => {
     const at = new Waiting()
@@ -98,16 +69,6 @@ describe('I7 taking back', () => {
     await at.clock.advance(10_000)
     expect(at.failures).toEqual([unreachable])
     expect(at.kind.leaves.count).toBe(2)
-  })
-
-  test('is repeated if the request runs after it and is granted', async () => {
-    const at = new Waiting()
-    const waiter = await at.start({ id: 'A' })
-    at.io.end(waiter, undefined)
-    await at.kind.leaves.next.answer()
-    await at.kind.attempts.next.answer(at.granted())
-    expect(at.left).toEqual(['A', 'A'])
-    expect(await now(waiter.outcome)).toBeUndefined()
   })
 
   test('is repeated if the request runs after it and is queued', async () => {
@@ -215,25 +176,6 @@ describe('close', () => {
       await closed
     },
   )
-
-  test('I6 rejects every waiter at once, and resolves when all have left', async () => {
-    const at = new Waiting()
-    const waiters = [
-      await at.parkedHead({ id: 'A' }),
-      await at.start({ id: 'B' }),
-      await at.parkedFair({ id: 'C' }),
-      await at.start({ id: 'D', key: 'other', mode: 'queue' }),
-    ]
-    const closed = at.io.close()
-    for (const waiter of waiters) {
-      expect(await now(waiter.outcome)).toBeInstanceOf(LockClosedError)
-    }
-    expect(at.left).toEqual(['C', 'D'])
-    await at.kind.leaves.next.answer()
-    expect(await now(closed)).toBe('pending')
-    await at.kind.leaves.next.answer()
-    expect(await now(closed)).toBeUndefined()
-  })
 
   test('does not repeat what fails, and reports it', async () => {
     const at = new Waiting()

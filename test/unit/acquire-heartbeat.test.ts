@@ -41,16 +41,6 @@ describe('I4 the state of the lock is checked', () => {
     expect(at.kind.tends.count).toBe(2)
   })
 
-  test('at every heartbeat, however long the wait is', async () => {
-    const at = new Waiting()
-    await at.parkedFair({ id: 'A' })
-    for (let beat = 1; beat <= 20; beat++) {
-      await at.clock.advance(HEARTBEAT)
-      expect(at.kind.tends.count).toBe(beat)
-      await at.kind.tends.next.answer(at.tended([1]))
-    }
-  })
-
   test('when a connection has been made again, without waiting for the timer', async () => {
     const at = new Waiting()
     await at.parkedFair({ id: 'A' })
@@ -78,34 +68,6 @@ describe('I9 a heartbeat', () => {
     for (let i = 0; i < 3; i++) at.io.look()
     await at.clock.advance(2 * HEARTBEAT)
     expect(at.kind.tends.count).toBe(1)
-  })
-
-  test('is not postponed by newcomers or wake-ups', async () => {
-    const at = new Waiting()
-    await at.parkedFair({ id: 'A' })
-    await at.parkedHead({ id: 'B' })
-    for (let busy = 100; busy < HEARTBEAT; busy += 100) {
-      await at.clock.advance(100)
-      at.unlocked(KEY)
-      await settled()
-      await at.kind.attempts.next.answer(at.refused())
-      await at.parkedFair({ id: `newcomer ${busy}` })
-      expect(at.kind.tends.count).toBe(0)
-    }
-    await at.clock.advance(100)
-    expect(at.kind.tends.count).toBe(1)
-  })
-
-  test('gives each waiter its place and its holder', async () => {
-    const at = new Waiting()
-    const waiters = [await at.parkedFair({ id: 'A' }, 4), await at.parkedFair({ id: 'B' }, 5)]
-    await at.clock.advance(HEARTBEAT)
-    await at.kind.tends.next.answer(at.tended([1, 2], { holder: { label: 'new one', since: at.clock.now() - 3 } }))
-    const seen = waiters.map(waiter => [waiter.refusal?.position, waiter.refusal?.holder?.label])
-    expect(seen).toEqual([
-      [1, 'new one'],
-      [2, 'new one'],
-    ])
   })
 
   test('I4 finds a grant whose message was lost', async () => {

@@ -37,13 +37,6 @@ test('I9 only the head of the line asks, and a release makes it ask once', async
   expect(at.asking).toEqual(['B'])
 })
 
-test('the lines of two keys do not wait for each other', async () => {
-  const at = new Waiting()
-  await at.start({ id: 'A', key: 'one' })
-  await at.start({ id: 'B', key: 'two' })
-  expect(at.asking).toEqual(['A', 'B'])
-})
-
 test('I4 if the head is granted the lock at once, the waiter behind it asks', async () => {
   const at = new Waiting()
   await at.start({ id: 'A' })
@@ -115,70 +108,7 @@ describe('I4 a wake-up is not lost if it comes', () => {
   })
 })
 
-test('a failure ends only the head’s wait, and the next waiter tries', async () => {
-  const at = new Waiting()
-  const head = await at.start({ id: 'A' })
-  const next = await at.start({ id: 'B' })
-  const error = new LockConnectionError('refused')
-  await at.kind.attempts.next.fail(error)
-  expect(await now(head.outcome)).toBe(error)
-  expect(await now(next.outcome)).toBe('pending')
-  expect(at.asking).toEqual(['B'])
-})
-
-test('an unlock message that no unfair waiter waits for causes no request', async () => {
-  const at = new Waiting()
-  at.unlocked(KEY)
-  await at.parkedFair({ id: 'A' })
-  at.unlocked(KEY)
-  await settled()
-  expect(at.asking).toEqual([])
-})
-
-describe('a single attempt', () => {
-  test('ends with its answer: it never parks, subscribes or emits a waiting event', async () => {
-    const at = new Waiting()
-    const waiter = await at.start({ id: 'A', mode: 'once' })
-    await at.kind.attempts.next.answer(at.refused())
-    expect(await now(waiter.outcome)).toBeUndefined()
-    expect(waiter.refusal).toMatchObject({ holder: { label: 'other' } })
-    expect(at.kind.attempts.count).toBe(1)
-    expect(at.told).toEqual([])
-    expect(at.left).toEqual([])
-    expect(at.residue).toEqual(NOTHING)
-  })
-
-  test('names the holder of its own answer, not one that others have heard before', async () => {
-    const at = new Waiting()
-    await at.parkedHead({ id: 'A' })
-    const waiter = await at.start({ id: 'B', mode: 'once' })
-    await at.kind.attempts.next.answer(at.refused({ holder: { label: 'newest', since: 1 } }))
-    expect(await now(waiter.outcome)).toBeUndefined()
-    expect(waiter.refusal?.holder?.label).toBe('newest')
-  })
-
-  test('does not wait behind others', async () => {
-    const at = new Waiting()
-    await at.start({ id: 'A' })
-    await at.start({ id: 'B', mode: 'once' })
-    expect(at.asking).toEqual(['A', 'B'])
-  })
-})
-
 describe('fairAfter', () => {
-  test('moves a waiter into the queue after exactly that time', async () => {
-    const at = new Waiting()
-    const waiter = await at.parkedHead({ id: 'A', fairAfter: 1_000 })
-    await at.clock.advance(999)
-    expect(at.asking).toEqual([])
-    await at.clock.advance(1)
-    expect(at.kind.attempts.next.args).toEqual([waiter.claim, { join: true }])
-    await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: '8' }))
-    expect(at.message('A', 100, 'handoff')).toBe(true)
-    expect(await now(waiter.outcome)).toMatchObject({ token: 100, via: 'handoff' })
-    expect(at.residue).toEqual(NOTHING)
-  })
-
   test('counts from the call, even for a waiter that was never the head and joins the queue before the head', async () => {
     const at = new Waiting()
     await at.parkedHead({ id: 'A' })
@@ -186,17 +116,6 @@ describe('fairAfter', () => {
     await at.start({ id: 'B', fairAfter: 1_000 })
     await at.clock.advance(1_000)
     expect(at.kind.attempts.next.args).toEqual([expect.objectContaining({ id: 'B' }), { join: true }])
-  })
-
-  test('leaves the wake-ups to the rest of the line', async () => {
-    const at = new Waiting()
-    await at.parkedHead({ id: 'A', fairAfter: 1_000 })
-    await at.start({ id: 'B' })
-    await at.clock.advance(1_000)
-    await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: '8' }))
-    at.unlocked(KEY)
-    await settled()
-    expect(at.asking).toEqual(['B'])
   })
 
   test('I7 leaves no timer when its waiter was granted the lock or gave up before', async () => {

@@ -47,19 +47,6 @@ describe('a call', () => {
     expect(await call).toMatchObject({ reply: 'yes', repeated: false })
   })
 
-  test('whose outcome is unknown still counts as such if the server puts it off after that', async () => {
-    const at = await Connected.up()
-    const call = at.ask()
-    await settled()
-    at.redis.break(socket)
-    await at.clock.advance(500)
-    await at.redis.ready()
-    await at.redis.asked.next.fail(replyError('BUSY x'))
-    await at.clock.advance(100)
-    await at.redis.asked.next.answer('yes')
-    expect(await call).toMatchObject({ reply: 'yes', repeated: true })
-  })
-
   test.each(['NOPERM x', 'OOM x', 'NOREPLICAS x', 'WRONGTYPE x', 'ERR x', 'BUSYGROUP x'])(
     'that the server refuses rejects with the refusal, and is not repeated: %s',
     async message => {
@@ -244,19 +231,6 @@ describe('a connection that is lost', () => {
     }
   })
 
-  test('starts with short pauses again after it was up', async () => {
-    const at = await Connected.up()
-    for (let times = 0; times < 8; times++) {
-      at.redis.break(socket)
-      await at.clock.advance(1_250)
-    }
-    await at.redis.ready()
-    const made = at.redis.connects.length
-    at.redis.break(socket)
-    await at.clock.advance(13)
-    expect(at.redis.connects.length).toBe(made + 1)
-  })
-
   test('is reported with the latest reason at each failed attempt, and once more when it is up again', async () => {
     const at = await Connected.up()
     at.redis.break(socket)
@@ -292,18 +266,6 @@ describe('a connection that is lost', () => {
     await settled()
     await at.redis.asked.next.answer('yes')
     expect(await now(call)).toMatchObject({ reply: 'yes' })
-  })
-
-  test('ends no call if the server is loading', async () => {
-    const at = new Connected()
-    at.connection.open()
-    const call = at.ask()
-    at.redis.break(replyError('LOADING Redis is loading the dataset in memory'))
-    expect(await now(call)).toBe('pending')
-    await at.clock.advance(50)
-    await at.redis.ready()
-    await at.redis.asked.next.answer('yes')
-    expect(await call).toMatchObject({ reply: 'yes' })
   })
 })
 
@@ -433,15 +395,5 @@ describe('close', () => {
     await at.clock.advance(60_000)
     expect(at.redis.connects.length).toBe(made)
     expect(at.told.filter(told => told.startsWith('down')).length).toBe(state === 'down' ? 1 : 0)
-  })
-
-  test('while a call is being put off leaves no timer', async () => {
-    const at = await Connected.up()
-    quiet(at.ask())
-    await settled()
-    await at.redis.asked.next.fail(replyError('BUSY x'))
-    at.connection.close()
-    await at.clock.advance(100)
-    expect(at.clock.armed).toBe(0)
   })
 })

@@ -72,24 +72,6 @@ describe('properties', () => {
       { numRuns: 300, interruptAfterTimeLimit: 5_000 },
     )
   })
-
-  test('a well-formed pattern matches the same texts as its regular expression', () => {
-    const plain = fc.constantFrom('a', 'b', 'c', '-', '.')
-    const set = fc.array(fc.constantFrom('a', 'b', 'a-c', '\\]', '\\^'), { minLength: 1, maxLength: 3 })
-    const part = fc.oneof(
-      plain.map(one => [one, one.replace('.', '\\.')] as const),
-      fc.constantFrom(['*', '[^]*'] as const, ['?', '[^]'] as const, ['\\*', '\\*'] as const, ['\\[', '\\['] as const),
-      set.map(all => [`[${all.join('')}]`, `[${all.join('')}]`] as const),
-      set.map(all => [`[^${all.join('')}]`, `[^${all.join('')}]`] as const),
-    )
-    fc.assert(
-      fc.property(fc.array(part, { maxLength: 6 }), key, (parts, text) => {
-        const regular = new RegExp(`^${parts.map(([, source]) => source).join('')}$`)
-        expect(glob(parts.map(([written]) => written).join(''))(text)).toBe(regular.test(text))
-      }),
-      { numRuns: 5_000, interruptAfterTimeLimit: 5_000 },
-    )
-  })
 })
 
 /**

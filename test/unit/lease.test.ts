@@ -2,22 +2,13 @@
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/errors.ts'
 import { LENGTH, Leases } from './leases.ts'
-import { now, quiet, settled } from './promises.ts'
+import { now, quiet } from './promises.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 /** A time in ms that is longer than any lease in these tests. */
 const LONG = 2 * LENGTH
 
 describe('I1 a lease does not count as held after its deadline, even if no timer could run', () => {
-  test('held and remaining follow the clock', () => {
-    const at = new Leases()
-    const lease = at.hold()
-    at.clock.block(1_000)
-    expect([lease.held, lease.remaining()]).toEqual([true, LENGTH - 1_032])
-    at.clock.block(LONG)
-    expect([lease.held, lease.remaining()]).toEqual([false, 0])
-  })
-
   test('its release and its renewal find it lost, and ask nothing', async () => {
     const at = new Leases()
     const [released, renewed] = [at.hold(), at.hold()]
@@ -41,28 +32,6 @@ describe('I1 a lease does not count as held after its deadline, even if no timer
 })
 
 describe('release', () => {
-  test('ends the hold once: it is true only for the call that ended it', async () => {
-    const at = new Leases()
-    const lease = at.hold()
-    const calls = [lease.release(), lease.release()]
-    expect(lease.held).toBe(false)
-    await at.kind.releases.next.answer({ ended: true, heard: 0 })
-    expect(await Promise.all(calls)).toEqual([true, false])
-    expect(await lease.release()).toBe(false)
-    expect(at.kind.releases.count).toBe(1)
-    expect(at.gone).toEqual([])
-  })
-
-  test('I8 that no longer finds the hold resolves false, and the hold counts as lost', async () => {
-    const at = new Leases()
-    const lease = at.hold()
-    const released = lease.release()
-    await at.kind.releases.next.answer({ ended: false, heard: 0 })
-    expect(await released).toBe(false)
-    expect(lease.signal.aborted).toBe(true)
-    expect(at.gone).toEqual([lease.id])
-  })
-
   test('that fails rejects with the reason; a second one resolves false', async () => {
     const at = new Leases()
     const lease = at.hold()
@@ -82,13 +51,6 @@ describe('release', () => {
     expect(await now(released)).toBe(false)
     await at.kind.releases.next.answer({ ended: false, heard: 0 })
     expect([lease.held, at.gone, at.table.holds.size]).toEqual([false, [], 0])
-  })
-
-  test('is called at the end of an `await using` block', async () => {
-    const at = new Leases()
-    const disposed = at.hold()[Symbol.asyncDispose]()
-    await at.kind.releases.next.answer({ ended: true, heard: 0 })
-    await expect(disposed).resolves.toBeUndefined()
   })
 })
 
@@ -129,30 +91,6 @@ describe('a renewal that races the release', () => {
 })
 
 describe('renew', () => {
-  test('prolongs to the given time from now, or to the lease’s own length', async () => {
-    const at = new Leases()
-    const lease = at.hold({ renew: false })
-    const long = lease.renew(100_000)
-    await at.answerRenewal()
-    await long
-    expect(lease.remaining()).toBeGreaterThan(99_000)
-    const usual = lease.renew()
-    await at.answerRenewal()
-    await usual
-    expect(at.asked).toEqual([[[lease.id, 100_000]], [[lease.id, LENGTH]]])
-    expect(at.renewed).toEqual([lease.id, lease.id])
-  })
-
-  test('never shortens', async () => {
-    const at = new Leases()
-    const lease = at.hold()
-    const before = lease.remaining()
-    const renewed = lease.renew(10)
-    await at.answerRenewal()
-    await renewed
-    expect(lease.remaining()).toBe(before)
-  })
-
   test('I6 rejects at the deadline, even if its answer never comes', async () => {
     const at = new Leases()
     const lease = at.hold({ renew: false, lease: 1_000 })
@@ -173,25 +111,6 @@ describe('renew', () => {
     expect(at.gone).toEqual([])
   })
 
-  test('I8 rejects when the hold is gone, and it is lost', async () => {
-    const at = new Leases()
-    const lease = at.hold()
-    const renewed = quiet(lease.renew())
-    await at.kind.renewals.next.answer([undefined])
-    expect(await now(renewed)).toBeInstanceOf(LockLostError)
-    expect(at.gone).toEqual([lease.id])
-  })
-
-  test('I5 rejects after the release, and asks nothing', async () => {
-    const at = new Leases()
-    const lease = at.hold()
-    const released = lease.release()
-    await at.kind.releases.next.answer({ ended: true, heard: 0 })
-    await released
-    await expect(lease.renew()).rejects.toThrow(LockLostError)
-    expect(at.asked).toEqual([])
-  })
-
   test('rejects when the lease is released while it is under way', async () => {
     const at = new Leases()
     const lease = at.hold()
@@ -201,35 +120,5 @@ describe('renew', () => {
     await at.answerRenewal()
     expect(await released).toBe(true)
     expect(await now(renewed)).toBeInstanceOf(LockLostError)
-  })
-})
-
-describe('I8 the signal', () => {
-  test('of a lease that was lost before the signal was read is aborted from the start', async () => {
-    const at = new Leases()
-    const lease = at.hold({ renew: false, lease: 100 })
-    await at.clock.advance(LONG)
-    expect(lease.signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', key: lease.key })
-  })
-
-  test('aborts only when the lease is no longer held', async () => {
-    const at = new Leases()
-    const lease = at.hold({ renew: false, lease: 100 })
-    const held: boolean[] = []
-    lease.signal.addEventListener('abort', () => held.push(lease.held))
-    await at.clock.advance(LONG)
-    expect(held).toEqual([false])
-  })
-
-  test('does not abort for a release', async () => {
-    const at = new Leases()
-    const lease = at.hold()
-    const { signal } = lease
-    const released = lease.release()
-    await at.kind.releases.next.answer({ ended: true, heard: 0 })
-    await released
-    await at.clock.advance(LONG)
-    await settled()
-    expect(signal.aborted).toBe(false)
   })
 })

@@ -1,117 +1,13 @@
 /**
- * Tests which unfair waiter of a client asks, and when: after the client's own release, and while the client holds the
+ * Tests which unfair waiter of a client asks, and when, while the client holds the
  * lock.
  */
 import { describe, expect, test } from 'vitest'
-import { type Asker, FIRST, HandingOn, leaseOf } from './handing-on.ts'
+import { FIRST, HandingOn, leaseOf } from './handing-on.ts'
 import { settled } from './promises.ts'
-import { HEARTBEAT, KEY, LEASE } from './waiting.ts'
+import { HEARTBEAT, KEY } from './waiting.ts'
 
-/**
- * After its release, a client leaves the lock to other clients for a while: for TURN ms if they take turns with it, and
- * for CHANCE ms if they receive the messages about releases, but have not taken the lock yet.
- */
-const CHANCE = 3
 const TURN = 7
-
-/**
- * Makes a client in which A holds the lock and B is parked. A's run of local hand-offs is over, so A's release goes to
- * Redis. The client receives the messages about other clients' releases.
- */
-async function overAndParked(...others: string[]): Promise<{ at: HandingOn; askers: Asker[] }> {
-  const at = new HandingOn()
-  const askers = await at.run({ id: 'A' }, { id: 'B' }, ...others.map(id => ({ id })))
-  at.clock.block(5)
-  return { at, askers }
-}
-
-/** Lets A release the lock. Redis reports that `heard` clients received the message. */
-async function releasedTo(heard: number, ...others: string[]) {
-  const made = await overAndParked(...others)
-  void leaseOf(made.askers[0]!).release()
-  expect(made.at.asking).toEqual([])
-  await made.at.released(heard)
-  return made
-}
-
-describe('after its own release, a client', () => {
-  test('leaves the lock to other clients that received the message, and asks if none of them takes it for a while', async () => {
-    const { at } = await releasedTo(2)
-    await at.clock.advance(CHANCE - 0.1)
-    expect(at.asking).toEqual([])
-    await at.clock.advance(0.1)
-    expect(at.asking).toEqual(['B'])
-  })
-
-  test('asks at once if no other client received the message', async () => {
-    expect((await releasedTo(1)).at.asking).toEqual(['B'])
-  })
-
-  test('asks at once if no client received the message', async () => {
-    expect((await releasedTo(0)).at.asking).toEqual(['B'])
-  })
-
-  test('asks as soon as another client has released, and not a second time', async () => {
-    const { at } = await releasedTo(2)
-    await at.clock.advance(1)
-    at.unlocked(KEY, 'other')
-    await settled()
-    expect(at.asking).toEqual(['B'])
-    await at.attempt.answer(at.refused())
-    await at.clock.advance(2 * TURN)
-    expect(at.asking).toEqual([])
-  })
-
-  test('I4 asks for the next waiter in the line if the head gives up meanwhile', async () => {
-    const { at, askers } = await releasedTo(2, 'C')
-    at.io.end(askers[1]!.waiter, undefined)
-    await at.clock.advance(TURN)
-    expect(at.asking).toEqual(['C'])
-  })
-
-  test('I9 sends one request, however many waiters there are, and none for a newcomer', async () => {
-    const { at } = await releasedTo(2, 'C', 'D')
-    const sent = at.kind.attempts.count
-    await at.ask({ id: 'E' })
-    expect(at.kind.attempts.count).toBe(sent)
-    await at.clock.advance(TURN)
-    expect(at.asking).toEqual(['B'])
-  })
-
-  test('I7 keeps no timer for long when nobody waits any more', async () => {
-    const { at, askers } = await releasedTo(2)
-    at.io.end(askers[1]!.waiter, undefined)
-    // The timer is left for a moment, for the next look at the holds, and to forget the other clients.
-    expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 1, channels: {} })
-    await at.clock.advance(LEASE)
-    expect([at.asking, at.residue.timers]).toEqual([[], 0])
-  })
-
-  test('takes turns again after its next release', async () => {
-    const { at, askers } = await releasedTo(2, 'C')
-    at.unlocked(KEY, 'other')
-    await settled()
-    await at.grantNext(20_000)
-    at.clock.block(5)
-    void leaseOf(askers[1]!).release()
-    await at.released(2)
-    await at.clock.advance(TURN - 0.1)
-    expect(at.asking).toEqual([])
-    await at.clock.advance(0.1)
-    expect(at.asking).toEqual(['C'])
-  })
-
-  test('I4 leaves its turn to others even while the head is still asking', async () => {
-    const { at, askers } = await overAndParked()
-    at.unlocked(KEY)
-    await settled()
-    void leaseOf(askers[0]!).release()
-    await at.released(2)
-    await at.attempt.answer(at.refused())
-    await at.clock.advance(TURN)
-    expect(at.asking).toEqual(['B'])
-  })
-})
 
 /** Lets B hold the lock in a run of local hand-offs. The client is subscribed to no channel. */
 async function unheard() {
@@ -142,17 +38,6 @@ describe('while a lease of the same client may hand the lock on', () => {
     void lease.release()
     expect(leaseOf(c).via).toBe('handoff')
     expect(at.kind.attempts.count).toBe(sent)
-  })
-
-  test('a newcomer learns that it has to wait, and for which holder', async () => {
-    const { at } = await unheard()
-    const c = await at.ask({ id: 'C' })
-    expect(at.told.at(-1)).toBe('waiting C')
-    expect(c.waiter.refusal).toMatchObject({
-      granted: false,
-      position: 0,
-      holder: { label: 'this client', since: at.clock.now() },
-    })
   })
 
   test('I4 a newcomer asks and listens when the run is over, whether the lock is still held or was deleted meanwhile', async () => {
@@ -195,14 +80,6 @@ describe('while a lease of the same client may hand the lock on', () => {
     expect(leaseOf(d).held).toBe(true)
   })
 
-  test('I9 a newcomer does not ask when an older hold of this client has ended in Redis', async () => {
-    const { at } = await unheard()
-    await at.ask({ id: 'C' })
-    at.table.of(KEY).released(0, at.clock.now())
-    await settled()
-    expect(at.asking).toEqual([])
-  })
-
   test('a newcomer listens and takes turns if other clients listened when the lock went back to Redis', async () => {
     const { at, lease } = await unheard()
     await at.ask({ id: 'C', lease: 1_000 })
@@ -229,13 +106,6 @@ describe('while a lease of the same client may hand the lock on', () => {
     expect(at.kind.releases.open.length).toBe(1)
     await at.ask({ id: 'C' })
     expect(at.asking).toEqual(['C'])
-  })
-
-  test('a fair waiter and a single attempt ask nevertheless', async () => {
-    const { at } = await unheard()
-    await at.ask({ id: 'F', mode: 'queue' })
-    await at.ask({ id: 'O', mode: 'once' })
-    expect(at.asking).toEqual(['F', 'O'])
   })
 })
 

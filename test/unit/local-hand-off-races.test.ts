@@ -63,25 +63,6 @@ describe('if an answer comes after its waiter was handed the lock,', () => {
 })
 
 describe('I6 callers that give up', () => {
-  test('are passed over: the lock goes to the next waiter', async () => {
-    const at = new HandingOn()
-    const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
-    at.io.end(b!.waiter, undefined)
-    void leaseOf(a!).release()
-    expect([b!.lease, b!.end, leaseOf(c!).held]).toEqual([undefined, 'quit', true])
-    expect(at.left).toEqual([])
-  })
-
-  test('after they were handed the lock have a lease, and it is released', async () => {
-    const at = new HandingOn()
-    const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
-    void leaseOf(a!).release()
-    at.io.end(b!.waiter, undefined)
-    expect([leaseOf(b!).held, b!.end, at.left]).toEqual([true, undefined, []])
-    void leaseOf(b!).release()
-    expect(leaseOf(c!).held).toBe(true)
-  })
-
   test('cause a release in Redis when no waiter is left', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
@@ -105,31 +86,6 @@ describe('I6 callers that give up', () => {
 })
 
 describe('listeners that act at once', () => {
-  test('on "waiting", by releasing their lock: the newcomer has the lock before its call returns', async () => {
-    const at = new HandingOn()
-    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
-    void leaseOf(a!).release()
-    at.heard = (what, id) => {
-      if (what === 'waiting' && id === 'C') void leaseOf(b!).release()
-    }
-    const c = at.begin({ id: 'C' })
-    expect([leaseOf(c).held, leaseOf(b!).held]).toEqual([true, false])
-    await settled()
-    expect(at.asking).toEqual([])
-  })
-
-  test('I7 on "released", by closing: nobody is handed the lock, and the hold is ended in Redis', async () => {
-    const at = new HandingOn()
-    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
-    at.heard = what => {
-      if (what === 'released') void at.io.close()
-    }
-    const released = leaseOf(a!).release()
-    expect(b!.end).toMatchObject({ code: 'ERR_LOCK_CLOSED' })
-    expect(at.ended).toEqual([['A', undefined]])
-    expect(await released).toBe(true)
-  })
-
   test('I7 on "released", by closing: close waits until the hold is ended in Redis', async () => {
     const at = new HandingOn()
     const [a] = await at.run({ id: 'A' }, { id: 'B' })

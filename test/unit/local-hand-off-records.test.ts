@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import { FIRST, HandingOn, leaseOf } from './handing-on.ts'
-import { settled } from './promises.ts'
 import { KEY } from './waiting.ts'
 
 const unreachable = new LockConnectionError('out of reach')
@@ -23,20 +22,6 @@ describe('the holder is recorded in Redis', () => {
     expect(at.records.length).toBe(1)
   })
 
-  test('again after a later hand-off, with a newer token', async () => {
-    const at = new HandingOn()
-    const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
-    void leaseOf(a!).release()
-    await at.clock.advance(1)
-    void leaseOf(b!).release()
-    await at.recorded()
-    await at.clock.advance(1)
-    expect(at.records).toEqual([
-      ['B', FIRST + 1],
-      ['C', FIRST + 2],
-    ])
-  })
-
   test('I7 but not after the lock has gone back', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
@@ -44,17 +29,6 @@ describe('the holder is recorded in Redis', () => {
     void leaseOf(b!).release()
     await at.clock.advance(10)
     expect(at.records).toEqual([])
-  })
-
-  test('and the new lease then has its full length', async () => {
-    const at = new HandingOn()
-    const [a, b] = await at.run({ id: 'A', lease: 100, renew: false }, { id: 'B', lease: 100, renew: false })
-    at.clock.block(3)
-    void leaseOf(a!).release()
-    await at.clock.advance(1)
-    const before = leaseOf(b!).remaining()
-    await at.recorded()
-    expect(leaseOf(b!).remaining() - before).toBeCloseTo(4)
   })
 
   test('and the answer may prolong a later holder’s lease, because the hold is the same', async () => {
@@ -149,16 +123,6 @@ describe('an owner that asks to re-enter a lease that was handed on', () => {
     const again = await at.ask({ id: 'M', owner: lease.owner, mode })
     await at.recorded()
     expect([again.end, at.asking]).toEqual([undefined, ['M']])
-  })
-
-  test('I6 may give up meanwhile, and then asks nothing', async () => {
-    const { at, lease } = await handedOn()
-    const nested = await at.ask({ id: 'N', owner: lease.owner, mode: 'once' })
-    at.io.end(nested.waiter, undefined)
-    expect(nested.end).toBe('quit')
-    await at.recorded()
-    await settled()
-    expect([at.asking, at.left]).toEqual([[], []])
   })
 
   test('is found without a search through its other holds, however many it has', async () => {

@@ -161,28 +161,6 @@ test('a lock that nobody uses has no timer, and leaves nothing in the store (I7)
   expect((store as MemoryHub).locks.size).toBe(0)
 })
 
-test('a program that does nothing but lock still has its timers', async () => {
-  const locks = client({}, memory())
-  let running = true
-  setTimeout(() => (running = false), 20)
-  while (running) await locks.using('key', () => {})
-})
-
-test('tokens rise whatever the clock does', async () => {
-  const locks = client({}, memory())
-  const key = freshKey()
-  const tokens: number[] = []
-  const take = async () => tokens.push(await locks.using(key, ({ fencingToken }) => fencingToken))
-  await take()
-  vi.useFakeTimers({ now: 0 })
-  await take()
-  vi.setSystemTime(1_000_000_000_000_000)
-  await take()
-  vi.useRealTimers()
-  await take()
-  expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
-})
-
 test('lose: every hold of the key ends, of every kind; its holders know; the next waiter is granted', async () => {
   const store = memory()
   const [one, two] = [client({}, store), client({}, store)]
@@ -218,14 +196,6 @@ test('what makes no sense in memory is refused', () => {
     expect(make).toThrow(LockArgumentError)
     expect(make).toThrow(expect.objectContaining({ option }))
   }
-})
-
-test('clients of one store share locks only if their prefix is the same', async () => {
-  const store = memory()
-  const [one, same, other] = [client({}, store), client({}, store), client({ prefix: 'other' }, store)]
-  await one.lock('key')
-  expect(await same.tryLock('key')).toBeNull()
-  expect(await other.tryLock('key')).not.toBeNull()
 })
 
 test('needs no timer, and keeps no process alive, also where `process.nextTick` is faked', async () => {

@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { limit } from '../../src/key/limits.ts'
-import { eventually, sleep } from '../kit/time.ts'
+import { sleep } from '../kit/time.ts'
 
 /** Starts waits that share one signal. The test calls `ended[i]` when wait i has ended, for example by a grant. */
 function waits(count: number, signal: AbortSignal, timeout?: number) {
@@ -44,15 +44,6 @@ describe('calls that share a signal', () => {
     controller.abort()
     expect(givenUp).toEqual([0, 2])
     expect(getEventListeners(controller.signal, 'abort')).toEqual([])
-  })
-
-  test('give up alone when their own timeout is over', async () => {
-    const controller = new AbortController()
-    const [short, long] = [waits(1, controller.signal, 1), waits(1, controller.signal, 60_000)]
-    await eventually(() => short.givenUp.length > 0)
-    expect([short.givenUp, long.givenUp]).toEqual([[0], []])
-    controller.abort()
-    expect([short.givenUp, long.givenUp]).toEqual([[0], [0]])
   })
 })
 

@@ -15,34 +15,6 @@ class SharedKind extends FakeKind {
 }
 
 describe('a lease is renewed', () => {
-  test('every third of it, to its whole length', async () => {
-    const at = new Leases()
-    const lease = at.hold()
-    for (let times = 1; times <= 5; times++) {
-      await at.clock.advance(THIRD - MARGIN - 1)
-      expect(at.asked.length).toBe(times - 1)
-      await at.clock.advance(1)
-      expect(at.asked.at(-1)).toEqual([[lease.id, LENGTH]])
-      await at.answerRenewal()
-      expect(lease.remaining()).toBe(LENGTH - MARGIN)
-    }
-    expect(at.renewed.length).toBe(5)
-    expect(at.gone).toEqual([])
-  })
-
-  test('as often as before even if its user has prolonged it for a long time, so that a loss is noticed as soon', async () => {
-    const at = new Leases()
-    const lease = at.hold()
-    const renewed = lease.renew(10 * LENGTH)
-    await at.kind.renewals.next.answer([surelyUntil(at.clock.now(), 10 * LENGTH)])
-    await renewed
-    for (let times = 1; times <= 3; times++) {
-      await at.clock.advance(THIRD)
-      expect(at.asked.length).toBe(1 + times)
-      await at.kind.renewals.next.answer([lease.remaining() + at.clock.now()])
-    }
-  })
-
   test('sooner if only an older request proves its grant, because its lease counts from that request', async () => {
     const at = new Leases()
     const lease = at.hold({ via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
@@ -82,43 +54,6 @@ describe('a lease is renewed', () => {
       expect(short.remaining()).toBeGreaterThan(100)
       void short.release()
     }
-  })
-
-  test('not at all if its length is fixed: then it is lost at its end', async () => {
-    const at = new Leases()
-    const lease = at.hold({ renew: false, lease: 1_000 })
-    await at.clock.advance(996)
-    expect(lease.held).toBe(true)
-    await at.clock.advance(1)
-    expect(lease.held).toBe(false)
-    expect(at.gone).toEqual([lease.id])
-    expect(at.asked).toEqual([])
-  })
-
-  test('until maxHold is over, and no longer', async () => {
-    const at = new Leases()
-    const lease = at.hold({ maxHold: 25_000 })
-    const granted = at.clock.now()
-    while (lease.held) {
-      await at.clock.advance(100)
-      if (at.kind.renewals.open.length > 0) await at.answerRenewal()
-    }
-    const prolonging = at.asked.flat().filter(([, ms]) => ms > 0)
-    expect(prolonging.length).toBe(2)
-    expect(at.clock.now() - granted).toBeLessThanOrEqual(25_000 + LENGTH)
-    expect(at.gone).toEqual([lease.id])
-  })
-
-  test('by its own length, even if it shares a request with others', async () => {
-    const at = new Leases()
-    const [short, long] = [at.hold({ lease: 30_000 }), at.hold({ lease: 30_300 })]
-    await at.clock.advance(THIRD)
-    expect(at.asked).toEqual([
-      [
-        [short.id, 30_000],
-        [long.id, 30_300],
-      ],
-    ])
   })
 })
 
@@ -405,15 +340,6 @@ describe('holds of one holder', () => {
     expect(at.gone).toEqual([inner.id])
   })
 
-  test('but a longer re-entry prolongs the first hold, as in Redis', async () => {
-    const at = new Leases()
-    const outer = at.hold({ key: 'same', token: 7, lease: 1_000, renew: false })
-    const between = at.hold({ key: 'same', token: 7, via: 'reentry', lease: 1_000, renew: false })
-    at.hold({ key: 'same', token: 7, via: 'reentry' })
-    expect(outer.remaining()).toBe(LENGTH - MARGIN)
-    expect(between.remaining()).toBeLessThan(1_000)
-  })
-
   test('I1 a first hold that is gone is not prolonged by another grant', async () => {
     const at = new Leases()
     const earlier = at.hold({ key: 'same', token: 7, lease: 1_000, renew: false })
@@ -430,17 +356,6 @@ describe('holds of one holder', () => {
     at.hold({ key: 'same', token: 7, via: 'reentry', around: first.id })
     expect(oldest.remaining()).toBeLessThan(1_000)
     expect(first.remaining()).toBe(LENGTH - MARGIN)
-  })
-
-  test('share one request, however many they are, and each gets its own answer', async () => {
-    const at = new Leases()
-    const many = Array.from({ length: 2_000 }, (_, i) =>
-      at.hold({ key: 'same', token: 7, via: i ? 'reentry' : 'immediate' }),
-    )
-    await at.clock.advance(THIRD)
-    await at.answerRenewal()
-    expect(new Set(many.map(lease => lease.remaining()))).toEqual(new Set([LENGTH - MARGIN]))
-    expect(at.asked.map(asked => asked.length)).toEqual([2_000])
   })
 })
 
@@ -460,15 +375,6 @@ describe('I7 nothing is left', () => {
     const at = new Leases()
     at.hold()
     at.holding.close()
-    expect(at.clock.armed).toBe(0)
-  })
-
-  test('no timer, after close during a renewal', async () => {
-    const at = new Leases()
-    at.hold()
-    await at.clock.advance(THIRD)
-    at.holding.close()
-    await at.kind.renewals.next.fail(unreachable)
     expect(at.clock.armed).toBe(0)
   })
 })

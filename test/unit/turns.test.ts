@@ -126,30 +126,6 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('also has its turn when one of them has had two', async () => {
-    const client = await Looping.holding()
-    await client.release(3)
-    await client.call()
-    await client.freedBy('B', 'B')
-    expect(client.asks).toBe(true)
-  })
-
-  test('gives clients that have taken turns before their time, counted from the last release', async () => {
-    const client = await Looping.holding()
-    await client.release(3)
-    await client.freedBy('B', 'C')
-    await client.call()
-    await client.granted()
-    await client.release(3)
-    await client.call()
-    await client.at.clock.advance(TURN - 0.1)
-    await client.freedBy('B')
-    await client.at.clock.advance(TURN - 0.1)
-    expect(client.asks).toBe(false)
-    await client.at.clock.advance(0.2)
-    expect(client.asks).toBe(true)
-  })
-
   test('asks at once when the lock was released by force, which is no turn', async () => {
     const client = await Looping.holding()
     await client.release(3)
@@ -194,27 +170,6 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('has asked once before its timeout is over', async () => {
-    const client = await Looping.holding()
-    await client.release(3)
-    await client.call({ timeout: 4 })
-    await client.at.clock.advance(1.9)
-    expect(client.asks).toBe(false)
-    await client.at.clock.advance(0.1)
-    expect(client.asks).toBe(true)
-  })
-
-  test('I4 also asks if it cannot hear the others', async () => {
-    const client = await Looping.holding()
-    client.at.channels.lingers = false
-    client.at.channels.slow = true
-    await client.release(2)
-    await client.call()
-    await client.at.channels.hearings.next.fail(new Error('refused'))
-    await client.at.clock.advance(CHANCE)
-    expect(client.asks).toBe(true)
-  })
-
   test('I4 asks, listens, and asks once more before it parks', async () => {
     const client = await Looping.holding()
     client.at.channels.lingers = false
@@ -251,21 +206,6 @@ describe('a call that comes before the release is answered', () => {
     await client.at.released(1)
     expect(client.asks).toBe(true)
   })
-
-  test('leaves the lock only to those that have not had a turn by then', async () => {
-    const client = await Looping.holding()
-    await client.release(2)
-    await client.freedBy('B')
-    await client.call()
-    await client.granted()
-    client.at.clock.block(TURN)
-    void leaseOf(client.asker).release()
-    await settled()
-    await client.freedBy('B')
-    await client.at.released(2)
-    await client.call()
-    expect(client.asks).toBe(true)
-  })
 })
 
 describe('little time is lost to clients that', () => {
@@ -293,20 +233,6 @@ describe('little time is lost to clients that', () => {
     }
     expect(left).toEqual([0, TURN, TURN, TURN, CHANCE, 0, 0])
   })
-
-  test('want the lock seldom: it is at most a fifth of all time', async () => {
-    const client = await Looping.holding()
-    const begin = client.at.clock.now()
-    let lost = 0
-    for (let turn = 0; turn < 400; turn++) {
-      await client.release(2)
-      if (turn % 3 === 0) await client.freedBy('B')
-      lost += await client.leaves()
-    }
-    const elapsed = client.at.clock.now() - begin
-    expect(lost).toBeGreaterThan(elapsed / 10)
-    expect(lost).toBeLessThan(elapsed / 4)
-  })
 })
 
 test('a run of hand-offs within the client is one turn, so clients that take turns are not forgotten during it', async () => {
@@ -324,20 +250,6 @@ test('a run of hand-offs within the client is one turn, so clients that take tur
     await settled()
     expect(leaseOf(client.asker).via).toBe('handoff')
   }
-  await client.release(2)
-  expect(await client.leaves()).toBe(TURN)
-})
-
-test('a client that begins to want the lock takes part in the rounds from its first turn on', async () => {
-  const client = await Looping.holding()
-  await client.release(2)
-  expect(await client.leaves()).toBe(CHANCE)
-  await client.release(2)
-  await client.call()
-  expect(client.asks).toBe(true)
-  await client.at.attempt.answer(client.at.refused())
-  await client.freedBy('B')
-  await client.granted()
   await client.release(2)
   expect(await client.leaves()).toBe(TURN)
 })
@@ -380,15 +292,5 @@ describe('I7 what is known about other clients', () => {
     expect(client.asks).toBe(false)
     await client.freedBy('C')
     expect(client.asks).toBe(true)
-  })
-
-  test('is forgotten when the client closes', async () => {
-    const client = await Looping.holding()
-    await client.release(3)
-    await client.at.io.close()
-    client.at.holding.close()
-    expect(client.at.table.states.size).toBe(1)
-    client.at.schedule.close()
-    expect(client.at.residue.timers).toBe(0)
   })
 })

@@ -56,15 +56,6 @@ test('requests that belong together share a write, even if they are the first of
   expect(server.writes).toEqual(['cd', 'a', 'cd', 'b', 'cd'])
 })
 
-test('each turn is counted on its own', async () => {
-  const server = new Server()
-  const ask = asking(server, new Writes(server as unknown as Redis))
-  ask('a', 'b', 'c')
-  await settled()
-  ask('d', 'e')
-  expect(server.writes).toEqual(['a', 'b', 'c', 'd', 'e'])
-})
-
 test('each master of a cluster gets its requests in one write; a server without a socket is left out', async () => {
   const [one, other] = [new Server(), new Server()]
   const nodes = () => [one, other, { stream: undefined }]

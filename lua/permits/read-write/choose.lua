@@ -54,7 +54,7 @@ else
   end
   if left > 0 and (not writer or turn == WRITERS_TURN) then
     local popped = redis.call('ZPOPMIN', readers, left)
-    left = left - #popped / 2
+    left = left - math.floor(#popped / 2)
     for i = 1, #popped, 2 do
       local claim = popped[i]
       -- include: told

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { LockLostError, LockTimeoutError } from '../../../src/index.ts'
 import { reasonOf, rejection } from '../../kit/outcomes.ts'
 import { park } from '../../kit/parking.ts'
-import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
+import { client, freshKey, ownServer } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 import { activeSpan, milliseconds, Telemetry } from './telemetry.ts'
 
@@ -46,15 +46,6 @@ describe('a lock that is free', () => {
     expect(milliseconds(hold!.startTime)).toBeGreaterThanOrEqual(milliseconds(wait!.startTime))
   })
 
-  test('without a span around the call both spans are roots', async () => {
-    const telemetry = new Telemetry()
-    await (await telemetry.client().locks.lock(freshKey())).release()
-    for (const span of [...telemetry.spans('lock.wait'), ...telemetry.spans('lock.hold')]) {
-      expect(span.parentSpanContext).toBeUndefined()
-    }
-    expect(telemetry.spans('lock.hold')).toHaveLength(1)
-  })
-
   test.each(['using', 'wrap', 'tryLock', 'await using'] as const)('by %s', async way => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
@@ -73,16 +64,6 @@ describe('a lock that is free', () => {
     const operation = way === 'tryLock' ? 'tryLock' : 'lock'
     expect(telemetry.spans('lock.wait')[0]?.attributes['db.operation.name']).toBe(operation)
     expect(telemetry.spans('lock.hold').map(span => span.attributes['redis_baton.outcome'])).toEqual(['released'])
-  })
-
-  test('an owner is recorded only if the caller has named it', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client()
-    await (await locks.lock(freshKey(), { owner: 'Ada' })).release()
-    await (await locks.runAs('Grace', () => locks.lock(freshKey()))).release()
-    await (await locks.lock(freshKey())).release()
-    const owners = telemetry.spans('lock.hold').map(span => span.attributes['redis_baton.owner'])
-    expect(owners).toEqual(['Ada', 'Grace', undefined])
   })
 })
 
@@ -195,20 +176,6 @@ describe('a wait', () => {
     expect(wait?.attributes).not.toHaveProperty('error.type')
   })
 
-  test('that its caller aborts is not an error of the lock', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client()
-    const key = freshKey()
-    await client().lock(key)
-    const stop = new AbortController()
-    const { lease } = await park(locks, key, { fair: true, signal: stop.signal })
-    stop.abort(new Error('enough'))
-    expect(await reasonOf(lease)).toBe(stop.signal.reason)
-    const [wait] = telemetry.spans('lock.wait')
-    expect(wait?.attributes['redis_baton.outcome']).toBe('aborted')
-    expect(wait?.status.code).toBe(SpanStatusCode.UNSET)
-  })
-
   test('that ends because its client is closed, or because Redis refuses, is an error', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
@@ -270,26 +237,6 @@ describe('a hold', () => {
     expect(hold?.status.code).toBe(SpanStatusCode.ERROR)
   })
 
-  test('of a client that is closed is lost', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client()
-    await locks.lock(freshKey())
-    await locks.close()
-    const [hold, ...others] = telemetry.spans('lock.hold')
-    expect(hold?.attributes).toMatchObject({ 'redis_baton.outcome': 'lost', 'error.type': 'LockClosedError' })
-    expect(others).toEqual([])
-  })
-
-  test('that is released while its client drains counts as released', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client()
-    const lease = await locks.lock(freshKey())
-    const closed = locks.close({ drain: 60_000 })
-    await lease.release()
-    await closed
-    expect(telemetry.spans('lock.hold').map(span => span.attributes['redis_baton.outcome'])).toEqual(['released'])
-  })
-
   test('that re-enters is below the outer one; each ends separately', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
@@ -311,22 +258,5 @@ describe('a hold', () => {
       expect(span?.attributes['redis_baton.fencing_token']).toBe(outer?.attributes['redis_baton.fencing_token'])
       expect(span?.links).toEqual([])
     }
-  })
-
-  test('of several under one owner: the lost one ends, and the other continues', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client()
-    const key = freshKey()
-    const [first, second] = [await locks.lock(key, { owner: 'me' }), await locks.lock(key, { owner: 'me' })]
-    await plainRedis().zrem(`lock:{${key}}:d`, second.id)
-    expect(await second.release()).toBe(false)
-    expect(await first.release()).toBe(true)
-    const ends = telemetry
-      .spans('lock.hold')
-      .map(({ attributes }) => [attributes['redis_baton.via'], attributes['redis_baton.outcome']])
-    expect(ends).toEqual([
-      ['reentry', 'lost'],
-      ['immediate', 'released'],
-    ])
   })
 })

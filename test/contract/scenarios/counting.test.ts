@@ -23,15 +23,15 @@ test('15 named owners in one client add up to 15', async () => {
   expect(await redis.get(`${key}:counter`)).toBe('15')
 })
 
-test.each([true, false])('100 clients add up to 100 (fair: %s)', async fair => {
+test.each([true, false])('30 clients add up to 30 (fair: %s)', async fair => {
   const key = freshKey()
   const redis = plainRedis()
-  const clients = Array.from({ length: 100 }, () => client())
+  const clients = Array.from({ length: 30 }, () => client())
   await Promise.all(clients.map(locks => locks.using(key, { fair }, () => increment(redis, `${key}:counter`))))
-  expect(await redis.get(`${key}:counter`)).toBe('100')
+  expect(await redis.get(`${key}:counter`)).toBe('30')
 })
 
-test('16 clients of 30 rounds, half of them fair, add up to 480', async () => {
+test('8 clients of 30 rounds, half of them fair, add up to 240', async () => {
   const key = freshKey()
   const redis = plainRedis()
   const work = async (_: unknown, i: number) => {
@@ -40,6 +40,6 @@ test('16 clients of 30 rounds, half of them fair, add up to 480', async () => {
       await locks.using(key, { fair: i % 2 === 0 }, () => increment(redis, `${key}:counter`))
     }
   }
-  await Promise.all(Array.from({ length: 16 }, work))
-  expect(await redis.get(`${key}:counter`)).toBe('480')
+  await Promise.all(Array.from({ length: 8 }, work))
+  expect(await redis.get(`${key}:counter`)).toBe('240')
 })

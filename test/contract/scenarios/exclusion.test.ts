@@ -7,7 +7,7 @@ import { Crew } from '../../kit/crew.ts'
 import type { Orders } from '../../kit/crew-worker.ts'
 import { client, keysWith, plainRedis } from '../../kit/redis.ts'
 
-const rounds = 60
+const rounds = 25
 
 /** Two processes with one caller, which sends each request itself, and two whose callers can hand the lock on. */
 const callers = [1, 1, 4, 4]

@@ -19,7 +19,7 @@ describe('10,000 holds of one owner', { timeout: 120_000 }, () => {
     const proxy = await faultProxy(redisUrl())
     const other = client()
     const key = freshKey()
-    await hold(client({}, proxy.url), key, 25_000)
+    await hold(client({}, proxy.url), key, 15_000)
     proxy.refuse()
     proxy.cut()
     expect((await other.inspect(key)).holds).toBe(10_000)

@@ -1,13 +1,13 @@
-/** Tests that one client renews 10,000 leases in time. Few programs hold so many leases in one process. */
+/** Tests that one client renews 4,000 leases in time. Few programs hold so many leases in one process. */
 import { expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { client, ownServer, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
-test('10,000 renewed locks of one client all stay held for three leases', { timeout: 90_000 }, async () => {
-  // A lease is renewed when a third of its time has passed. That makes several thousand renewals per second.
+test('4,000 renewed locks of one client all stay held for two leases', { timeout: 90_000 }, async () => {
+  // A lease is renewed when a third of its time has passed. That makes a few thousand renewals per second.
   const lease = 5_000
-  const count = 10_000
+  const count = 4_000
   const { url } = await ownServer()
   const locks = client({ lease }, url)
   const lost: unknown[] = []
@@ -18,7 +18,7 @@ test('10,000 renewed locks of one client all stay held for three leases', { time
     const some = Array.from({ length: 500 }, (_, i) => locks.lock(`lock ${leases.length + i}`))
     leases.push(...(await Promise.all(some)))
   }
-  const end = performance.now() + 3 * lease
+  const end = performance.now() + 2 * lease
   while (performance.now() < end) {
     await sleep(100)
     expect(leases.filter(({ held }) => !held)).toHaveLength(0)

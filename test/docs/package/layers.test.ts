@@ -1,10 +1,8 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { readdir, readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { runNode } from '../../kit/program.ts'
-import { emptyFolder } from '../../kit/temp.ts'
 import { importGraph, importsIn, reachable, root } from './imports.ts'
+
+const graph = await importGraph()
 
 /** For each part, the modules that it must not import. Indirect imports, and imports of types, are also forbidden. */
 const forbidden: Record<string, string[]> = {
@@ -27,7 +25,7 @@ const forbidden: Record<string, string[]> = {
 
 describe('imports go only downwards, types included', () => {
   test.each(Object.entries(forbidden))('%s', async (part, others) => {
-    const ways = reachable(await importGraph(), part)
+    const ways = reachable(graph, part)
     const wrong = [...ways].filter(([file]) => others.some(other => file.startsWith(other))).map(([, way]) => way)
     expect(ways.size).toBeGreaterThan(0)
     expect(wrong).toEqual([])
@@ -42,7 +40,6 @@ describe('imports go only downwards, types included', () => {
   })
 
   test('no file imports itself indirectly, not even for a type', async () => {
-    const graph = await importGraph()
     const cycles = [...graph].flatMap(([file, imported]) =>
       imported.map(other => reachable(graph, other).get(file)).filter(way => way !== undefined),
     )
@@ -62,25 +59,6 @@ describe('imports go only downwards, types included', () => {
     ]
     expect(importsIn(source.join('\n'))).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g'].map(name => `./${name}.ts`))
 
-    const graph = await importGraph()
     expect([...graph.values()].flat().filter(name => name.includes('.ts') && !graph.has(name))).toEqual([])
-  })
-})
-
-describe('the cycle check of the linter', () => {
-  const biome = fileURLToPath(new URL('node_modules/@biomejs/biome/bin/biome', root))
-  const lint = async (cwd: string, ...parts: string[]) =>
-    runNode([biome, 'lint', '--only=suspicious/noImportCycles', '--error-on-warnings', ...parts], { cwd })
-
-  test('finds a cycle of two files, with the same rules', async () => {
-    const folder = await emptyFolder()
-    const { linter } = JSON.parse(await readFile(new URL('biome.json', root), 'utf8'))
-    await writeFile(join(folder, 'biome.json'), JSON.stringify({ root: true, linter }))
-    await writeFile(join(folder, 'a.ts'), `import { b } from './b.ts'\nexport const a = () => b\n`)
-    await writeFile(join(folder, 'b.ts'), `import { a } from './a.ts'\nexport const b = () => a\n`)
-
-    const { code, output, errors } = await lint(folder, '.')
-    expect(code).toBe(1)
-    expect(output + errors).toContain('This import is part of a cycle.')
   })
 })

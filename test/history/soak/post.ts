@@ -5,14 +5,14 @@
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
+import { bundled, bundleFolder } from '../../kit/bundle.ts'
 import { plainEnvironment } from '../../kit/stepped-clock.ts'
 import type { Recorder } from '../recorder.ts'
 import { Turns } from './scene.ts'
 import type { Terms } from './terms.ts'
 import type { Orders, ToWorker } from './worker.ts'
 
-const program = fileURLToPath(new URL('worker.ts', import.meta.url))
+const program = bundled(new URL('worker.ts', import.meta.url), bundleFolder())
 
 /**
  * The connections by which the process of a post reaches the servers of the locks. Faults can break these connections.
@@ -116,7 +116,6 @@ export class Post<W extends Ways = Ways> {
       stream: this.#number * 1_000 + this.#generation,
     }
     this.#child = fork(program, [JSON.stringify(orders)], {
-      execArgv: ['--import', 'tsx'],
       env: plainEnvironment(),
     })
     this.#child.on('message', message => {

@@ -1,12 +1,10 @@
 import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Results, type Rival, type Scenario, takesPart } from '../../../benchmarks/contract.ts'
-import { hurried, lengthOf, quick } from '../../../benchmarks/harness/plan.ts'
 import { expected, skipped } from '../../../benchmarks/harness/trial.ts'
 import { rivals } from '../../../benchmarks/rivals/index.ts'
 import { scenarios } from '../../../benchmarks/scenarios.ts'
@@ -48,15 +46,6 @@ describe('unusable arguments: exit code 64 and one line', () => {
   })
 })
 
-test('the help states the defaults', async () => {
-  const { output } = await bench('--help')
-  const text = output.replace(/\s+/g, ' ')
-  expect(text).toMatch(
-    /--scenario <names> 2x8-hold5, mixed, .* \(default: those of --quick\) --rival <names> baton-fair, .* \(default: those of --quick\) --rounds/,
-  )
-  expect(text).not.toContain('[]')
-})
-
 test('the help says how long a run takes, as the plan does', async () => {
   const { output } = await bench('--help')
   const minutes = (all: readonly Rival[], among: readonly Scenario[], rounds = 3) => {
@@ -73,14 +62,6 @@ test('the help says how long a run takes, as the plan does', async () => {
   expect(minutes(own, scenarios)).toBeLessThan(most!)
   expect(minutes(rivals, scenarios)).toBeGreaterThan(withAll! * 0.75)
   expect(minutes(rivals, scenarios)).toBeLessThan(withAll! * 1.25)
-})
-
-test('a quick run takes less than 90 s by its plan, and has the locks and scenarios that it names', async () => {
-  const among = scenarios.filter(({ name }) => quick.scenarios.some(each => each === name))
-  const competing = rivals.filter(({ name }) => quick.rivals.includes(name)).map(hurried)
-  expect([among.length, competing.length]).toEqual([quick.scenarios.length, quick.rivals.length])
-  const plan = { rounds: 1, seconds: 1, rtt: 0, warmCores: true, url: undefined }
-  expect(await lengthOf({ ...plan, scenarios: among, rivals: competing })).toBeLessThan(90_000)
 })
 
 test('an invalid address is an unusable argument, and is not shown', async () => {
@@ -142,28 +123,5 @@ describe('interrupted', () => {
     expect(await readFile(html, 'utf8')).toMatch(note)
     expect(printed.output).toContain(`A page with plots: file://${html}\n`)
     expect(printed.output).toMatch(/\/docs\/benchmarks\.md\n$/)
-  })
-
-  test('twice, it ends at once', { timeout: 90_000 }, async () => {
-    const { child, printed, ended, json } = await long()
-    await expect.poll(() => printed.errors, slow).toContain('uncontended, round 2 of 2000: ')
-    child.kill('SIGINT')
-    child.kill('SIGTERM')
-    // If both signals are pending, the kernel may deliver them in any order.
-    expect([128 + 2, 128 + 15]).toContain(await ended)
-    expect(printed.output).toMatch(/^Redis: .*\n$/)
-    expect(existsSync(json)).toBe(false)
-  })
-
-  test('before anything was measured, it only reports that', { timeout: 90_000 }, async () => {
-    const { child, printed, ended, json } = await long()
-    await expect.poll(() => printed.output, slow).toContain('Redis: ')
-    child.kill('SIGINT')
-    expect(await ended).toBe(128 + 2)
-    expect(printed.errors).toMatch(
-      /^This takes about .*\.\n(Testing each lock briefly before the first round\n)?baton: the run was interrupted by SIGINT\n$/,
-    )
-    expect(printed.output).toMatch(/^Redis: .*\n$/)
-    expect(existsSync(json)).toBe(false)
   })
 })

@@ -48,15 +48,6 @@ describe('in the current folder', { timeout: 90_000 }, () => {
     expect(results.rivals.find(({ name }) => name === 'ioredfour')).toMatchObject({ version: '1.4.99' })
     expect(results.trials.find(({ rival }) => rival === 'ioredfour')).toMatchObject({ outcome: 'measured' })
   })
-
-  test('an unknown version is refused by its name, and the hint names a known one', async () => {
-    const folder = await emptyFolder()
-    await install(folder, 'redlock', '4.2.0', 'export default class {}')
-    const { output, results } = await bench(folder, 'redlock')
-    const why = 'redlock 4.2.0 is not a version that this benchmark supports: npm install redlock@5.0.0-beta.2'
-    expect(output).toContain(`redlock is not measured: ${why}`)
-    expect(results.trials.find(({ rival }) => rival === 'redlock')).toMatchObject({ outcome: 'skipped', reason: why })
-  })
 })
 
 test('a missing package is named, with its version if one is known', async () => {

@@ -1,15 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import {
   differences,
-  distribution,
-  fairnessOverTime,
   handoffs,
   jain,
-  longestOfMixed,
   longestOfPhases,
   ordinary,
   overtaking,
-  quantile,
   shares,
 } from '../../../benchmarks/harness/measures.ts'
 import { type Crowd, merge, type Samples } from '../../../benchmarks/harness/samples.ts'
@@ -62,36 +58,6 @@ describe('hand-offs', () => {
     )
     expect([...handoffs(samples, { from: 0, to: 44 }).all]).toEqual([11_000])
   })
-
-  test('report how many went back to the releaser', () => {
-    const samples = samplesOf([
-      [0, 0, 1, 10, 20],
-      [0, 0, 20.1, 20.2, 30],
-      [0, 0, 30.1, 30.2, 40],
-      [1, 0, 5, 41, 50],
-    ])
-    expect(handoffs(samples, always).backToReleaser).toBeCloseTo(2 / 3)
-  })
-})
-
-// The second number of each row is the number of a waiter. Waiters with even numbers are fair.
-test('of a mixed crowd, report the longest wait of each half over all processes', () => {
-  const samples = samplesOf(
-    [
-      [0, 0, 1, 10, 20],
-      [1, 2, 2, 21, 30],
-      [0, 1, 3, 33, 40],
-      [1, 3, 4, 41, 50],
-      [0, 2, 40, 51, 60],
-    ],
-    { waiters: 4 },
-  )
-  expect(longestOfMixed(samples, 4, 0)).toEqual({ waitMaxFair: 19, waitMaxUnfair: 37 })
-  // The last argument is the time at which all waiters are queued. If a waiter asked before that time, only its wait
-  // after that time counts.
-  expect(longestOfMixed(samples, 4, 39)).toEqual({ waitMaxFair: 11, waitMaxUnfair: 2 })
-  const always = { from: 0, to: 100 }
-  expect([0, 39].map(openAt => ordinary(samples, 8, always, openAt).waitMax)).toEqual([37, 11])
 })
 
 test('a cycle longer than the window counts in its p99, and one from before it does not', () => {
@@ -112,24 +78,6 @@ describe('overlaps', () => {
     const found = handoffs(samples, always)
     expect(found.overlaps).toBe(1)
     expect([...found.all]).toEqual([])
-  })
-
-  test('are found after a short hold, and outside the window', () => {
-    const samples = samplesOf([
-      [0, 0, 1, 10, 90],
-      [0, 1, 2, 20, 30],
-      [1, 0, 3, 40, 50],
-    ])
-    expect(handoffs(samples, { from: 0, to: 5 }).overlaps).toBe(2)
-  })
-
-  test('do not count between different keys', () => {
-    const rows: Row[] = [
-      [0, 0, 1, 10, 90],
-      [0, 1, 2, 20, 30],
-    ]
-    expect(handoffs(samplesOf(rows, { keys: 2 }), always).overlaps).toBe(0)
-    expect(handoffs(samplesOf(rows, { keys: 1 }), always).overlaps).toBe(1)
   })
 })
 
@@ -164,16 +112,6 @@ describe('of a semaphore', () => {
     ]
     expect(handoffs(samplesOf(rows, two), always).overlaps).toBe(2)
     expect(handoffs(samplesOf(rows, { ...two, permits: 3 }), always).overlaps).toBe(0)
-  })
-
-  test('one permit is like a mutex', () => {
-    const rows: Row[] = [
-      [1, 0, 5, 20.5, 30],
-      [0, 0, 1, 10, 20],
-      [1, 1, 6, 30.25, 40],
-      [0, 1, 6, 39, 41],
-    ]
-    expect(handoffs(samplesOf(rows, { ...two, permits: 1 }), always)).toEqual(handoffs(samplesOf(rows), always))
   })
 })
 
@@ -211,21 +149,6 @@ describe('of a read-write lock', () => {
 })
 
 describe('overtaking', () => {
-  test('is zero in order of asking', () => {
-    const samples = samplesOf([1, 2, 3, 4].map(at => [0, 0, at, at * 10, at * 10 + 5] as Row))
-    expect(overtaking(samples)).toEqual({ most: 0, share: 0 })
-  })
-
-  test('counts later requests that came first, for the waiter with the most of them', () => {
-    const samples = samplesOf([
-      [0, 0, 1, 50, 51], // overtaken by all three other waiters
-      [0, 1, 2, 10, 11],
-      [1, 0, 4, 20, 21],
-      [1, 1, 3, 30, 31], // overtaken by one other waiter
-    ])
-    expect(overtaking(samples)).toEqual({ most: 3, share: 4 / 6 })
-  })
-
   test('agrees with counting all pairs', () => {
     const asked = Array.from({ length: 300 }, (_, i) => (i * 7_919) % 307)
     const samples = samplesOf(asked.map((at, i) => [0, 0, at, 1_000 + i, 1_000 + i] as Row))
@@ -248,15 +171,6 @@ describe('fairness', () => {
     expect(jain(counts)).toBe(0.5)
     expect(jain(Int32Array.of(3, 3, 3))).toBe(1)
   })
-
-  test('fairness over time is one index per tenth', () => {
-    const samples = samplesOf([
-      [0, 0, 1, 5, 6],
-      [0, 1, 1, 8, 9],
-      [0, 0, 1, 15, 16],
-    ])
-    expect(fairnessOverTime(samples, 2, { from: 0, to: 100 })).toEqual([1, 0.5, 0, 0, 0, 0, 0, 0, 0, 0])
-  })
 })
 
 test('a release that did not return removes the cycle, not the hold', () => {
@@ -266,23 +180,4 @@ test('a release that did not return removes the cycle, not the hold', () => {
   ])
   expect([...differences(samples, samples.done, samples.asked, always)]).toEqual([30])
   expect(ordinary(samples, 4, always)).toMatchObject({ acquisitions: 2, cycleP50: 30_000, waitMax: 19, overlaps: 0 })
-})
-
-test('a figure that cannot be taken is absent', () => {
-  const figures = ordinary(samplesOf([[0, 0, 1, 10, 20]]), 4, always)
-  expect(figures).not.toHaveProperty('handoffP50')
-  expect(figures).not.toHaveProperty('backToReleaser')
-})
-
-test('quantiles use the nearest rank', () => {
-  const values = Float64Array.from({ length: 100 }, (_, i) => 100 - i)
-  expect([0, 0.5, 0.99, 1].map(share => quantile(values, share))).toEqual([1, 51, 100, 100])
-})
-
-test('the distribution has each value in its bucket', () => {
-  const { low, step, counts } = distribution(Float64Array.of(0.2, 1, 100, 105, 1e12))
-  expect(counts.reduce((a, b) => a + b)).toBe(5)
-  expect(counts[0]).toBe(2)
-  const bucket = Math.floor(Math.log(105 / low) / Math.log(step))
-  expect(counts[bucket]).toBe(2)
 })

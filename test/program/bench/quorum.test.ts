@@ -1,20 +1,14 @@
 /** Tests trials on several servers: which servers take part, which of them are frozen, and what is counted. */
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Results, Rival, Scenario, Trial } from '../../../benchmarks/contract.ts'
-import { Server, type Snapshot, together } from '../../../benchmarks/harness/server.ts'
+import type { Rival, Scenario } from '../../../benchmarks/contract.ts'
+import { Server } from '../../../benchmarks/harness/server.ts'
 import { unfit } from '../../../benchmarks/harness/trial.ts'
-import { quorum } from '../../../benchmarks/report/goals.ts'
-import { htmlReport } from '../../../benchmarks/report/html.ts'
-import { tables } from '../../../benchmarks/report/table.ts'
-import { attainments } from '../../../benchmarks/report/verdict.ts'
-import { batonFairSingle } from '../../../benchmarks/rivals/baton.ts'
 import { redlockQuorum10ms } from '../../../benchmarks/rivals/redlock-quorum.ts'
 import { run } from '../../../benchmarks/run.ts'
 import { type ScenarioName, scenarios } from '../../../benchmarks/scenarios.ts'
-import { ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
+import { ownServer, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
-import { madeUpResults } from './fixtures/make-results.ts'
 import { asking, choosy } from './rivals-for-tests.ts'
 
 const slow = 90_000
@@ -40,30 +34,6 @@ function plan(scenario: Scenario, rivals: readonly Rival[]) {
 }
 
 describe('a run on several servers', () => {
-  test('sends to all of them, and counts what all of them were sent', { timeout: slow }, async () => {
-    const rivals = [batonFairSingle, redlockQuorum10ms]
-    const results = await run(plan(known('quorum-uncontended-5'), rivals), quietly, forever)
-    const faultless = { overlaps: 0, unfinished: 0, errors: 0, starved: 0 }
-    for (const { figures, rival } of results.trials) expect(figures, rival).toMatchObject(faultless)
-    const [single, ...others] = results.trials.map(({ figures }) => figures)
-    expect(single!.commands).toBeCloseTo(2, 0)
-    expect(single).not.toHaveProperty('attempts')
-    for (const { commands, attempts, cycleP99, cycleP50 } of others) {
-      expect(Math.abs(commands! - 10)).toBeLessThan(1)
-      expect(attempts).toBeCloseTo(1)
-      expect(cycleP99).toBeGreaterThanOrEqual(cycleP50!)
-    }
-    expect(tables(results)).toMatch(/second\n.*lock \+ release|lock \+ release.*second/)
-    expect(htmlReport(results)).toContain('5 servers')
-  })
-
-  test('counts attempts while clients disagree, with a client for each waiter', { timeout: slow }, async () => {
-    const split = { ...known('quorum-split-8'), hold: 1 }
-    const { trials } = await run(plan(split, [redlockQuorum10ms]), quietly, forever)
-    expect(trials[0]!.figures).toMatchObject({ overlaps: 0, unfinished: 0, errors: 0 })
-    expect(trials[0]!.figures.attempts).toBeGreaterThan(1.2)
-  })
-
   test('has one server frozen while it is measured, and all servers back for the next trial', {
     timeout: slow,
   }, async () => {
@@ -90,15 +60,6 @@ describe('a run on several servers', () => {
     expect(trials[0]!.outcome).toBe('measured')
     expect(notes.join()).not.toContain('failed in the short test before the first round')
   })
-
-  test('is not made on a server that already existed', { timeout: slow }, async () => {
-    const chosen = { ...plan(known('quorum-uncontended-3'), [redlockQuorum10ms]), url: redisUrl() }
-    const { trials, notes } = await run(chosen, quietly, forever)
-    expect(trials).toMatchObject([
-      { outcome: 'skipped', reason: 'needs 3 servers, which the benchmark starts only without --url' },
-    ])
-    expect(notes.join()).not.toContain('failed in the short test before the first round')
-  })
 })
 
 test('a frozen server answers nothing until it is thawed, and a remote one cannot be frozen', async () => {
@@ -122,79 +83,4 @@ test('a frozen server answers nothing until it is thawed, and a remote one canno
     'needs a server that can be frozen, but the servers are not processes of this machine',
   )
   expect(unfit({ ...frozen, frozen: 0 }, [elsewhere])).toBeUndefined()
-})
-
-test('several servers together have the sum of each', () => {
-  const one: Snapshot = {
-    at: 10,
-    cpu: 1,
-    bytes: 2,
-    memory: 3,
-    calls: new Map([['evalsha', 4]]),
-    usec: new Map([['evalsha', 5]]),
-  }
-  const other = { ...one, at: 20, calls: new Map(Object.entries({ evalsha: 1, set: 7 })) }
-  expect(together([one, other])).toEqual({
-    at: 15,
-    cpu: 2,
-    bytes: 4,
-    memory: 6,
-    calls: new Map(Object.entries({ evalsha: 5, set: 7 })),
-    usec: new Map([['evalsha', 10]]),
-  })
-})
-
-describe('the goals of a quorum', () => {
-  type Given = readonly [rival: string, scenario: ScenarioName, figures: Trial['figures']]
-  const results = (given: readonly Given[], rtt = 0): Results => ({
-    ...madeUpResults,
-    machine: { ...madeUpResults.machine, rtt },
-    options: { rounds: 1, seconds: 1 },
-    scenarios: scenarios.filter(({ name }) => given.some(([, scenario]) => scenario === name)),
-    trials: given.map(([rival, scenario, figures]) => ({ rival, scenario, round: 1, outcome: 'measured', figures })),
-  })
-  const verdicts = (run: Results) =>
-    Object.fromEntries(attainments(run).map(({ what, measured, verdict }) => [what, `${measured} ${verdict}`]))
-  const run = (fair: Trial['figures'], frozen: number) =>
-    results([
-      ['baton-fair-quorum', 'quorum-uncontended-5', { cycleP50: 130, cycleP99: 500 }],
-      ['baton-fair-single', 'quorum-uncontended-5', { cycleP50: 100, cycleP99: 400 }],
-      ['baton-fair-quorum', 'quorum-frozen', { cycleP99: frozen }],
-      ['baton-fair-quorum', 'quorum-2x8-hold5', fair],
-      ['baton-fair-single', 'quorum-2x8-hold5', { throughput: 200, waitMax: 100, starved: 0 }],
-    ])
-
-  test('are reached against one server, and against five that all answer', () => {
-    expect(verdicts(run({ throughput: 170, waitMax: 150, starved: 0 }, 990))).toEqual({
-      'overlaps, calls that never return, and errors: quorum': '0 reached',
-      'uncontended lock + release p50, fair, 5 servers ÷ `baton-fair-single`': '1.30 reached',
-      'starved waiters, fair, 2 × 8, hold 5 ms, 3 servers': '0 reached',
-      'longest wait, fair, 2 × 8, hold 5 ms, 3 servers ÷ `baton-fair-single`': '1.50 reached',
-      'throughput, fair, 2 × 8, hold 5 ms, 3 servers ÷ `baton-fair-single`': '0.85 reached',
-      'uncontended lock + release p99, fair, 1 of 5 servers frozen ÷ none frozen': '1.98 reached',
-    })
-  })
-
-  test('are missed separately', () => {
-    const missed = verdicts(run({ throughput: 150, waitMax: 250, starved: 1, overlaps: 1 }, 1_100))
-    expect(Object.values(missed)).toEqual([
-      '1 missed',
-      '1.30 reached',
-      '1 missed',
-      '2.50 missed',
-      '0.75 missed',
-      '2.20 missed',
-    ])
-  })
-
-  test('are also reported for runs with a network of 1 ms', () => {
-    const cycles: readonly Given[] = [
-      ['baton-unfair-quorum', 'quorum-uncontended-3', { cycleP50: 140 }],
-      ['baton-unfair-single', 'quorum-uncontended-3', { cycleP50: 100 }],
-    ]
-    const what = 'uncontended lock + release p50, unfair, 3 servers ÷ `baton-unfair-single`'
-    expect(verdicts(results(cycles, 1))[what]).toBe('1.40 missed')
-    expect(verdicts(results(cycles, 5))).toEqual({})
-    expect(quorum.map(goal => goal.what)).toContain(what)
-  })
 })

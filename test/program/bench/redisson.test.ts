@@ -3,17 +3,14 @@
  * benchmark must report an acceptable reason.
  */
 import { randomUUID } from 'node:crypto'
-import { readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import which from 'which'
 import type { Setting, Sharing } from '../../../benchmarks/contract.ts'
 import { now } from '../../../benchmarks/harness/clock.ts'
 import { type Command, Worker } from '../../../benchmarks/harness/crew.ts'
 import { handoffs } from '../../../benchmarks/harness/measures.ts'
 import { merge, readPart, type Samples } from '../../../benchmarks/harness/samples.ts'
 import {
-  launch,
   type Preparation,
   prepare,
   redissonFairLock,
@@ -21,7 +18,6 @@ import {
   redissonPermits,
   redissonReadWrite,
   redissonSemaphore,
-  redissonVersion,
 } from '../../../benchmarks/rivals/redisson.ts'
 import { plainRedis, redisUrl } from '../../kit/redis.ts'
 import { emptyFolder } from '../../kit/temp.ts'
@@ -103,15 +99,7 @@ function overlaps({ length, acquired, released }: Samples): number {
   return count
 }
 
-describe.each([redissonLock, redissonFairLock])('$name', ({ name: rival, fair, missing }) => {
-  test('says what is missing, or how its worker is started', async () => {
-    // By now the worker has been built, or the build has failed. So `missing` takes no time.
-    const command = built()
-    const reason = await missing()
-    if (command) expect([reason, launch()]).toEqual([undefined, command])
-    else expect(reason).toMatch(excuses)
-  }, 180_000)
-
+describe.each([redissonLock, redissonFairLock])('$name', ({ name: rival, fair }) => {
   test('two processes exclude each other, and a queue is served', async () => {
     const command = built()
     if (!command) return
@@ -199,70 +187,4 @@ describe.each([
     expect((await read()).acquired[0]!).toBeGreaterThan(calledAt)
     await Promise.all(workers.map(worker => worker.ask({ op: 'close' }, limit)))
   }, 150_000)
-})
-
-test('a waiter that is not served is given up, a senseless order is answered, and the process continues', async () => {
-  const command = built()
-  if (!command) return
-  const [worker] = (await open(command, { rival: 'redisson-fair', waiters: 2 })) as [Worker]
-  const file = join(await emptyFolder(), 'samples')
-  await expect(worker.ask({ op: 'collect', giveUpAt: now(), file }, limit)).rejects.toThrow('collect before queue')
-  await worker.ask({ op: 'hold' }, limit)
-  await worker.ask({ op: 'queue', startAt: now(), gap: 0, hold: 0 }, limit)
-  const collected = await worker.ask({ op: 'collect', giveUpAt: now() + 100, file }, limit)
-  expect(collected).toMatchObject({ samples: 0, unfinished: 2, errors: 0 })
-  await worker.ask({ op: 'close' }, limit)
-})
-
-describe('with stand-ins for java and mvn', () => {
-  const java = 'echo openjdk 17.0.1 2021-10-19'
-  /** A script for `mvn` that pretends to build. It appends a line to a file each time it runs. */
-  const builds =
-    'for word; do case $word in -Dbaton.target=*) mkdir -p $(echo $word | cut -d= -f2)/classes;; esac; done; sleep 0.2; echo >> $0.runs'
-  const fails = (line: string) =>
-    `while [ $1 != --log-file ]; do shift; done; printf '%s\\n' '[ERROR] ${line}' '[ERROR] To learn more' > $2; exit 1`
-
-  /** Makes a PATH with only these programs and the tools that a shell script needs. */
-  async function machine(programs: Record<string, string>) {
-    const home = await emptyFolder()
-    for (const [name, script] of Object.entries(programs)) {
-      await writeFile(join(home, name), `#!/bin/sh\nPATH=/usr/bin:/bin\n${script}\n`, { mode: 0o755 })
-    }
-    return { home, env: { PATH: home, BATON_CACHE: join(home, 'cache') } }
-  }
-  const answer = async (programs: Record<string, string>, withinMs?: number) =>
-    prepare((await machine(programs)).env, withinMs)
-
-  test.each([
-    ['no Java', {}, 'needs Java 17 or later, and Maven'],
-    ['an old Java', { java: 'echo openjdk 11.0.2 2019-01-15' }, 'needs Java 17 or later, and Maven'],
-    ['a placeholder for Java', { java: 'echo No Java runtime present; exit 1' }, 'needs Java 17 or later, and Maven'],
-    ['no Maven', { java }, 'needs Maven'],
-    [
-      'no registry',
-      { java, mvn: fails('Could not transfer artifact a:b') },
-      'Maven could not fetch what it needs: Could not transfer artifact a:b',
-    ],
-    ['no compiler', { java, mvn: fails('No compiler') }, 'Maven could not build it: No compiler'],
-    ['too slow a registry', { java, mvn: 'exec sleep 60' }, 'mvn compile did not finish within 0.3 s'],
-  ])('%s', async (_, programs, unavailable) => {
-    expect(await answer(programs, 'mvn' in programs && programs.mvn.includes('sleep') ? 300 : undefined)).toEqual({
-      unavailable,
-    })
-  })
-
-  test('builds once, also if two processes come at the same time', async () => {
-    const { home, env } = await machine({ java, mvn: builds })
-    await symlink((await which('flock')) ?? '', join(home, 'flock')).catch(() => {})
-    const [one, two] = await Promise.all([prepare(env), prepare(env)])
-    expect(one).toHaveProperty('worker.command', join(home, 'java'))
-    expect(two).toEqual(one)
-    expect(await prepare(env)).toEqual(one)
-    expect(await readFile(join(home, 'mvn.runs'), 'utf8')).toBe('\n')
-    expect((await readdir(join(env.BATON_CACHE, 'redisson'))).filter(name => name.includes('.building-'))).toEqual([])
-  })
-})
-
-test('reports the version of Redisson', async () => {
-  expect(await redissonVersion()).toMatch(/^\d+\.\d+\.\d+$/)
 })

@@ -4,16 +4,14 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { startDelayProxy } from '../../../benchmarks/delay/proxy.ts'
 import { sentBetween, watchCommands } from '../../../benchmarks/harness/census.ts'
 import { Server } from '../../../benchmarks/harness/server.ts'
-import { expected } from '../../../benchmarks/harness/trial.ts'
 import { htmlReport } from '../../../benchmarks/report/html.ts'
 import { goalsTable, tables } from '../../../benchmarks/report/table.ts'
 import { batonFair, batonFairMutex } from '../../../benchmarks/rivals/baton.ts'
-import { floorBlpop, floorBroadcast, floorSet } from '../../../benchmarks/rivals/floors.ts'
+import { floorSet } from '../../../benchmarks/rivals/floors.ts'
 import { run } from '../../../benchmarks/run.ts'
 import { scenarios } from '../../../benchmarks/scenarios.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
-import { eventually } from '../../kit/time.ts'
-import { absent, failing, hanging, leaving, noLock, stuck } from './rivals-for-tests.ts'
+import { absent, failing, hanging, noLock, stuck } from './rivals-for-tests.ts'
 
 const scenario = {
   name: 'tiny',
@@ -91,88 +89,11 @@ describe('a run', () => {
     expect(await redis.keys('*')).toEqual(['somebody'])
   })
 
-  test('does not retry a rival that failed or left calls, and expects to end sooner', async () => {
-    const left: number[] = []
-    const listener = {
-      ...quietly,
-      begin: (_rounds: number, all: number) => void left.push(all),
-      ended: (_trial: unknown, rest: number) => void left.push(rest),
-    }
-    // A note says that a rival was left out of later rounds, but only if the rival's kind is `baton`. So this test gives
-    // that kind to `leaving`.
-    const rivals = [noLock, hanging, { ...leaving, kind: 'baton' } as const]
-    const results = await run({ ...plan, rivals, rounds: 3, url: redisUrl() }, listener, forever)
-    expect(results.trials.map(({ rival, round, outcome }) => `${rival} ${round} ${outcome}`)).toEqual([
-      'no-lock 1 measured',
-      'hanging 1 failed',
-      'leaving 1 measured',
-      'no-lock 2 measured',
-      'hanging 2 skipped',
-      'leaving 2 skipped',
-      'no-lock 3 measured',
-      'hanging 3 skipped',
-      'leaving 3 skipped',
-    ])
-    const why = 'no call acquired the lock: 2 did not return, 0 rejected'
-    const reasons = (name: string) => results.trials.filter(({ rival }) => rival === name).map(({ reason }) => reason)
-    expect(reasons('hanging')).toEqual([why, `failed in round 1: ${why}`, `failed in round 1: ${why}`])
-    const gone = 'left 1 call that did not return in round 1'
-    expect(reasons('leaving')).toEqual([undefined, gone, gone])
-    expect(results.notes).toContainEqual(`leaving was left out of later rounds of tiny: ${gone}`)
-    expect(results.notes.join()).not.toContain('hanging was not')
-
-    const one = expected(scenario, plan.seconds)
-    expect(left.map(ms => Math.round(ms / one))).toEqual([9, 8, 5, 2, 1, 0])
-
-    const text = tables(results)
-    expect(text).toContain(`hanging: failed: ${why} (in round 1; the lock was left out of later rounds)`)
-    expect(text).toMatch(/^ *leaving .*\n *1 of 3 rounds .* 1 unfinished/m)
-    expect(text).toContain(`leaving: the lock was left out of later rounds: ${gone}`)
-    expect(text).not.toContain('skipped')
-  })
-
   test('ends when it is interrupted; if nothing was measured, with the reason', async () => {
     const interruption = new AbortController()
     const listener = { ...quietly, trial: () => interruption.abort(new Error('enough')) }
     const running = run({ ...plan, rivals: [batonFair], url: redisUrl() }, listener, interruption.signal)
     await expect(running).rejects.toThrow('enough')
-  })
-
-  test('has what was measured until it was interrupted', async () => {
-    const interruption = new AbortController()
-    const listener = {
-      ...quietly,
-      trial: (rival: string) => void (rival === 'floor-set' && interruption.abort('SIGINT')),
-    }
-    const rivals = [batonFair, failing, absent, floorSet]
-    const elsewhere = { ...scenario, name: 'later', title: 'never begun' }
-    const scenarios = [{ ...scenario, waiters: 1 }, elsewhere]
-    const results = await run({ ...plan, scenarios, rivals, url: redisUrl() }, listener, interruption.signal)
-    expect(results.trials.map(({ rival, outcome }) => `${rival} ${outcome}`)).toEqual([
-      'baton-fair measured',
-      'failing failed',
-      'absent skipped',
-    ])
-    // Three rivals would have had twelve trials in two scenarios with two rounds each. One trial is cancelled, because
-    // its rival has failed in the first round.
-    expect(results.notes[0]).toBe('The run was interrupted by SIGINT after 2 of 11 measurements.')
-    expect(tables(results)).toMatch(/baton-fair .*\n *1 of 2 rounds/)
-    expect(tables(results)).toMatch(/never begun\n *No lock was measured\.$/)
-  })
-
-  test('leaves nothing of an interrupted trial on a server that already existed', async () => {
-    const { url } = await ownServer()
-    const redis = plainRedis(url)
-    const interruption = new AbortController()
-    const keys = async () => (await redis.keys('*bench-*')).length
-    const inTheMiddle = async () => {
-      await eventually(async () => (await keys()) > 0, 30_000)
-      interruption.abort(new Error('enough'))
-    }
-    const listener = { ...quietly, trial: () => void inTheMiddle() }
-    const running = run({ ...plan, rivals: [batonFair], seconds: 5, url }, listener, interruption.signal)
-    await expect(running).rejects.toThrow('enough')
-    expect(await keys()).toBe(0)
   })
 })
 
@@ -198,40 +119,6 @@ test('a scenario is only for rivals with its kind of lock, and the results show 
   expect(handoff).toMatchObject({ goal: '≤ 1.15', verdict: near ? 'reached' : 'missed' })
   expect(goalsTable(results)).toMatch(/^The project’s goals for redis-baton\n.*(\n.*)* reached/m)
   expect(htmlReport(results)).toContain('<h2>Goals</h2>')
-})
-
-test('all readers run when the writer ends, by one message to each client', async () => {
-  const some = { ...scenarios.find(({ name }) => name === 'read-write-admit-1000')!, waiters: 3 }
-  const rivals = [batonFair, floorBroadcast]
-  const { url } = await ownServer()
-  const results = await run({ ...plan, scenarios: [some], rivals, rounds: 1, url }, quietly, forever)
-  for (const { figures, rival } of results.trials) {
-    // Six readers read eleven times each.
-    expect(figures, rival).toMatchObject({ overlaps: 0, unfinished: 0, errors: 0, acquisitions: 66, messages: 2 })
-    expect(figures.admission).toBeGreaterThan(0)
-  }
-  expect(results.trials[0]!.figures.commands).toBeLessThan(2.2)
-})
-
-test('permits held by others do not count as holders of the trial, and exist while it lasts', async () => {
-  const used = { ...scenarios.find(({ name }) => name === 'semaphore-used-10')!, inUse: 3 }
-  const redis = plainRedis(redisUrl())
-  const seen: number[] = []
-  const watch = async () => {
-    for (const key of await redis.keys('*%semaphore/{bench-*}:d')) seen.push(await redis.zcard(key))
-  }
-  const looking = setInterval(() => void watch(), 50)
-  onTestFinished(() => clearInterval(looking))
-  const results = await run(
-    { ...plan, scenarios: [used], rivals: [batonFair, floorBlpop], rounds: 1, url: redisUrl() },
-    quietly,
-    forever,
-  )
-  expect(Math.max(...seen)).toBeGreaterThanOrEqual(3)
-  for (const { figures } of results.trials) {
-    expect(figures).toMatchObject({ overlaps: 0, unfinished: 0, errors: 0 })
-    expect(figures.cycleP50).toBeGreaterThan(0)
-  }
 })
 
 test('commands are those that clients send, not those that scripts call', async () => {

@@ -66,32 +66,6 @@ describe.each(['baton-fair', 'baton-unfair', 'floor-publish', 'floor-blpop'])('%
   })
 })
 
-test('a waiter that is not served is given up', async () => {
-  const worker = await open('baton-fair', 2)
-  await worker.ask({ op: 'hold' }, limit)
-  await worker.ask({ op: 'queue', startAt: now(), gap: 0, hold: 0 }, limit)
-  const answer = await worker.ask({ op: 'collect', giveUpAt: now() + 50, file: fileName() }, limit)
-  expect(answer).toMatchObject({ samples: 0, unfinished: 2 })
-})
-
-test.each([
-  [{}, 1],
-  [{ apart: true }, 3],
-])('of 3 waiters with %o there are this many clients, and their reports are added up: %i', async (more, clients) => {
-  const worker = await open('counted', 3, more)
-  const startAt = now() + 20
-  const times = { startAt, gap: 0, openAt: startAt, endAt: startAt + 50, giveUpAt: startAt + limit }
-  const looped = await worker.ask({ op: 'loop', ...times, hold: 0, keys: 3, file: fileName() }, limit)
-  expect(looped.tally).toEqual({ attempts: clients, secondRounds: 2 * clients })
-})
-
-test('an order that cannot be obeyed is reported', async () => {
-  await expect(open('nobody', 1)).rejects.toThrow('there is no rival nobody')
-  const worker = new Worker(nodeWorker())
-  onTestFinished(() => worker.kill())
-  await expect(worker.ask({ op: 'hold' }, limit)).rejects.toThrow('hold before open')
-})
-
 test('a worker that has ended reports that instead of answering', async () => {
   const worker = await open('baton-fair', 1)
   const answer = worker.ask({ op: 'queue', startAt: now() + limit, gap: 0, hold: 0 }, limit)

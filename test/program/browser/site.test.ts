@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { type ServerType, serve } from '@hono/node-server'
 import { serveStatic } from '@hono/node-server/serve-static'
 import { Hono } from 'hono'
-import type { Browser } from 'puppeteer-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Browser, Page } from 'puppeteer-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { run } from '../../../local-redis/command.ts'
 import { base, inside, placeOf } from '../../../site/.vitepress/places.ts'
 import { launchChromium, openPage, texts } from './chromium.ts'
@@ -180,6 +180,89 @@ test('the search finds a heading of the guide and a name of the reference', asyn
   const found = (await search('forceRelease')).join()
   expect(found).toContain('LockClient')
   expect(found).toContain('Operations')
+})
+
+describe('the page to play in', () => {
+  const holds = /^(\w)#\d+ holds the lock\. Queue: (\w)#/
+
+  /** Opens the page in a window of this width. */
+  async function openPlay(width: number, link = '') {
+    const { page, complaints } = await openPage(browser, address)
+    await page.setViewport({ width, height: 900 })
+    await page.goto(new URL(`play.html${link}`, address).href)
+    await page.waitForSelector('#play .process')
+    return { page, complaints }
+  }
+
+  const named = (page: Page, name: string, within = '#play') => page.waitForSelector(`${within} ::-p-aria(${name})`)
+
+  /** Moves the slider of the speed by a key: to a standstill, or to the highest speed. */
+  async function setSpeed(page: Page, key: 'Home' | 'End') {
+    await (await named(page, 'Speed'))!.focus()
+    await page.keyboard.press(key)
+  }
+
+  /** Waits until a line of this list matches. Returns its groups. */
+  async function line(page: Page, list: string, wanted: RegExp): Promise<string[]> {
+    const find = async () => (await texts(page, `#play ${list}`)).find(text => wanted.test(text))
+    await expect.poll(find, { timeout: 30_000, interval: 20 }).toBeDefined()
+    return [...wanted.exec((await find())!)!].slice(1)
+  }
+
+  test.each([390, 1_280, 1_920])(
+    'at %i px, by keyboard: the order is fair, and after the holder was killed, the next waiter gets the lock when the lease has ended',
+    async width => {
+      const { page, complaints } = await openPlay(width)
+      await setSpeed(page, 'End')
+      const granted = async () => (await texts(page, '#play .grants li')).map(text => text[0]!).reverse()
+      await expect.poll(granted, { interval: 20 }).toSatisfy((all: string[]) => all.length >= 6)
+      expect('ABC'.repeat(4)).toContain((await granted()).join(''))
+      await setSpeed(page, 'Home')
+      await line(page, 'output', /, and stands still$/)
+      const [holder, next] = await line(page, '.status', holds)
+      const [left] = await line(page, '.holder', /, (\d+\.\d) s of its lease left$/)
+      await (await named(page, 'Kill', `#play [aria-labelledby=process-${holder}]`))!.focus()
+      await page.keyboard.press('Enter')
+      const [killed] = await line(page, '.notes li', new RegExp(`^(\\d+\\.\\d+) s {2}You: kill ${holder}$`))
+      await setSpeed(page, 'End')
+      const grants = async () => {
+        const notes = (await texts(page, '#play .notes li')).map(text => /^(\S+) s {2}(\w): acquired, .*$/.exec(text))
+        return notes.filter(found => found !== null && Number(found[1]) > Number(killed)).reverse()
+      }
+      await expect.poll(grants, { interval: 20 }).not.toEqual([])
+      const [[grant, after, who]] = (await grants()) as [RegExpExecArray]
+      expect(who).toBe(next)
+      // A waiter that looks again when the lease ends is told at once; another one within a heartbeat.
+      expect(Number(after) - Number(killed)).toBeGreaterThan(Number(left) - 0.1)
+      expect(Number(after) - Number(killed)).toBeLessThan(Number(left) + 2)
+      expect(await overflow(page)).toBe(0)
+      expect(complaints.filter(text => !text.startsWith('request: data:'))).toEqual([])
+
+      // The link carries the scene: there, the same happens at the same time.
+      const { page: other } = await openPlay(width, new URL(page.url()).hash)
+      await line(other, '.notes li', new RegExp(`^${grant.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`))
+    },
+  )
+
+  test('a link that cannot be read opens the first scene, and says so', async () => {
+    const { page } = await openPlay(1_280, '#speed=10&acts=fly-A@0')
+    await line(page, '[role=alert]', /cannot be read/)
+    await line(page, '.status', holds)
+  })
+
+  test('it weighs less than 1.5 MB, with all that it loads', async () => {
+    const { page } = await openPlay(1_280)
+    await line(page, '.status', holds)
+    // Other pages, to which a reader may go next, do not count.
+    const sizes = await page.evaluate(`{
+      const next = new Set(Array.from(document.querySelectorAll('link[rel=prefetch]'), ({ href }) => href))
+      const all = performance.getEntriesByType('resource').filter(({ name }) => !next.has(name))
+      all.map(({ name, decodedBodySize }) => [name, decodedBodySize])
+    }`)
+    const all = sizes as [string, number][]
+    expect(all.some(([name]) => name.endsWith('.wasm'))).toBe(true)
+    expect(all.reduce((sum, [, size]) => sum + size, 0)).toBeLessThan(1.5e6)
+  })
 })
 
 /** Searches the site for these words. Returns what it finds: the titles, or the addresses. */

@@ -99,25 +99,6 @@ describe('releasing', () => {
     ])
     expect(complaints).toEqual([])
   })
-
-  test('takes a lock of several holders from the one whose button was pressed', async () => {
-    const key = freshKey('shared')
-    const [one, two] = ['one', 'two'].map(label => client({ label }).semaphore(key, 2))
-    const [first, second] = [await one!.lock(), await two!.lock()]
-    const { address } = await openSite([`${key}*`, '--allow-release'])
-    const { page, complaints } = await openPage(browser, address)
-    await page.locator(`${keys} button`).click()
-    await expectTexts(page, '#holding td:nth-child(1)', ['one', 'two'])
-    expect(await page.$eval('#release', button => button.checkVisibility())).toBe(false)
-    await page.locator('#holding tr:nth-child(2) button').click()
-    await expectTexts(page, '#from', [/^Held by two for \S+. The queue is empty.$/])
-    await page.locator('.danger').click()
-    await expectTexts(page, '#outcome', [/^The lock was released. It was held by two, for \S+\.$/])
-    await expectTexts(page, '#holding td:nth-child(1)', ['one'])
-    await eventually(() => second.signal.aborted)
-    expect(first.held).toBe(true)
-    expect(complaints).toEqual([])
-  })
 })
 
 describe('when something is gone', () => {

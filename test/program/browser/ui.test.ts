@@ -44,35 +44,6 @@ describe('the list', () => {
     expect(complaints).toEqual([])
   })
 
-  test('is ordered by a click, either way, and keeps the order over a reload', async () => {
-    const name = freshKey('order')
-    await held(client(), `${name}:a`, `${name}:b`, `${name}:c`)
-    await joined(`${name}:b`, 'one', 'two')
-    await joined(`${name}:c`, 'three')
-    const { address } = await openSite([`${name}*`])
-    const { page, complaints } = await openPage(browser, address)
-    const shown = (...parts: readonly string[]) =>
-      expectTexts(
-        page,
-        keys,
-        parts.map(part => `${name}:${part}`),
-      )
-    const sort = (order: string) => page.click(`[data-order="${order}"] button`)
-    const states = () => page.$$eval('[aria-sort]', heads => heads.map(head => head.getAttribute('aria-sort')))
-    await shown('b', 'c', 'a')
-    expect(await states()).toEqual(['none', 'none', 'none', 'descending', 'none'])
-    await sort('waiters')
-    await shown('a', 'c', 'b')
-    await sort('key')
-    await shown('a', 'b', 'c')
-    await sort('key')
-    await shown('c', 'b', 'a')
-    await page.reload()
-    await shown('c', 'b', 'a')
-    expect(await states()).toEqual(['descending', 'none', 'none', 'none', 'none'])
-    expect(complaints).toEqual([])
-  })
-
   test('is filtered by what is typed: key, holder or waiter', async () => {
     const name = freshKey('filter')
     await held(client({ label: 'Alice' }), `${name}:a`)
@@ -129,60 +100,6 @@ describe('one lock', () => {
     expect(await page.$eval('#lock', panel => panel.checkVisibility())).toBe(false)
     expect(await focused()).toBe(key)
     for (const grant of grants.values()) void grant.then(each => each.release()).catch(() => {})
-    expect(complaints).toEqual([])
-  })
-
-  test('cuts the name of the first of several holders, but not the number of others', async () => {
-    const key = freshKey('readers')
-    const names = ['a-reader-whose-name-is-longer-than-its-column-is-wide.example.internal:31234', 'web-2']
-    for (const label of names) await client({ label }).readWrite(key).read.lock()
-    const { address } = await openSite([`${key}*`])
-    for (const width of [1_400, 420]) {
-      const { page } = await openPage(browser, address, { width })
-      await expectTexts(page, '#rows .holder', [`read ${names[0]} +1`])
-      const [cell, others] = await Promise.all(
-        ['#rows .holder', '#rows .holder span'].map(part =>
-          page.$eval(part, each => each.getBoundingClientRect().right),
-        ),
-      )
-      expect(others, `at ${width}`).toBeLessThanOrEqual(cell!)
-    }
-  })
-
-  test('with several holders shows all of them, more on request, and the queue below', async () => {
-    const key = freshKey('quota')
-    const semaphores = [1, 2, 3, 4, 5].map(i => client({ label: `web-${i}` }).semaphore(key, 5))
-    const leases = []
-    for (const [i, semaphore] of semaphores.slice(0, 3).entries()) {
-      leases.push(await semaphore.lock({ permits: i === 0 ? 2 : 1 }))
-    }
-    for (const [i, semaphore] of semaphores.slice(3).entries()) {
-      // This call rejects if the test ends before the call is granted. The test ignores the rejection.
-      semaphore.lock({ permits: 2, fair: true }).catch(() => {})
-      await expect.poll(async () => (await semaphore.inspect()).waiters.length).toBe(i + 1)
-    }
-    await held(client({ label: 'the mutex' }), key)
-    const { address } = await openSite([`${key}*`])
-    const { page, complaints } = await openPage(browser, address)
-    await expectTexts(page, keys, [`${key}semaphore`, key])
-    await expectTexts(page, '#rows .holder', ['4/5 web-1 +2', 'the mutex'])
-    await page.click(`#rows tr:nth-child(1) button`)
-    await expectTexts(page, '#said', ['semaphore: 4 of 5 permits taken by 3 holders, 2 waiting'])
-    await expectTexts(page, '#holding td:nth-child(1)', ['web-1', 'web-2', 'web-3'])
-    await expectTexts(page, '#holding .part', ['2', '1', '1'])
-    await expectTexts(page, queue, ['web-4', 'web-5'])
-    await expectTexts(page, '#waiting .part', ['2', '2'])
-    expect(await page.$eval('#facts', facts => facts.checkVisibility())).toBe(false)
-    expect(await page.$('#holding button')).toBeNull()
-    await leases[0]!.release()
-    await expectTexts(page, '#holding td:nth-child(1)', ['web-2', 'web-3', 'web-4'])
-    await page.reload()
-    await expectTexts(page, '#holding td:nth-child(1)', ['web-2', 'web-3', 'web-4'])
-
-    await page.click(`#rows tr:nth-child(2) button`)
-    await expectTexts(page, '#holder', ['the mutex'])
-    expect(await page.$eval('#holders', table => table.checkVisibility())).toBe(false)
-    expect(await page.$$eval('#said, #others, .part', found => found.some(each => each.checkVisibility()))).toBe(false)
     expect(complaints).toEqual([])
   })
 

@@ -5,9 +5,9 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { findServerSource, type RunningServer } from '../../../local-redis/index.ts'
-import { freshKey, redisUrl } from '../../kit/redis.ts'
+import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
-import { baton, begun, type Ended, end, type Running, STARTUP, start, stays } from './baton.ts'
+import { begun, type Ended, end, type Running, STARTUP, start, stays } from './baton.ts'
 
 const password = 's3cret/word'
 const encoded = encodeURIComponent(password)
@@ -84,16 +84,6 @@ describe('three servers', () => {
     expect(await next.ended).toMatchObject({ code: 0, errors: '' })
   })
 
-  test('--and: all of them or none', async () => {
-    const [a, b] = [freshKey('a'), freshKey('b')]
-    const holder = await begun(by(['run', a, '--and', b, ...quorum, '--', ...stays]))
-    for (const key of [a, b]) {
-      expect((await ended('run', key, ...quorum, '--timeout', '0', '--', 'true')).code).toBe(124)
-    }
-    await end(holder)
-    expect((await ended('run', b, ...quorum, '--timeout', '0', '--', 'true')).code).toBe(0)
-  })
-
   test('inspect, list, top and release report what a majority reports, and run learns of the release', async () => {
     const key = freshKey()
     const running = await held(key)
@@ -107,23 +97,6 @@ describe('three servers', () => {
     })
     expect(await running.ended).toMatchObject({ code: 75 })
     expect((await ended('list', key, ...quorum)).output).toBe('no lock is held\n')
-  })
-
-  test('options after the command override those before it', async () => {
-    const key = freshKey()
-    const run = ['run', key, '--', 'true']
-    expect((await ended(...quorum, ...run)).code).toBe(0)
-    const nowhere = ['--url', 'redis://127.0.0.1:1']
-    expect((await ended(...nowhere, 'run', key, ...quorum, '--', 'true')).code).toBe(0)
-    expect((await ended(...quorum, 'run', key, '--url', redisUrl(), '--', 'true')).code).toBe(0)
-    expect((await ended(...quorum, 'run', key, ...nowhere, '--', 'true')).code).toBe(69)
-  })
-
-  test('passwords are not visible in the list of processes', async () => {
-    const cmdline = ['sh', '-c', 'tr "\\0" " " </proc/$PPID/cmdline']
-    const { code, output } = await ended('run', freshKey(), ...quorum, '--', ...cmdline)
-    expect(code).toBe(0)
-    for (const { port } of three) expect(output).toContain(`--url redis://127.0.0.1:${port} `)
   })
 
   test('a server that accepts connections and never answers is not waited for', async () => {
@@ -166,7 +139,7 @@ test('five servers: losing two costs a line on stderr, losing a third is fatal',
 describe('no valid quorum: 64, before any connection', () => {
   const nowhere = (count: number) => urls(Array.from({ length: count }, (_, i) => ({ port: i + 1 })))
 
-  test.each([2, 4, 6, 8, 9])('%i servers', async count => {
+  test.each([2, 9])('%i servers', async count => {
     await refuses(nowhere(count), new RegExp(`^baton: --url is given ${count} times; .* 3, 5 or 7 times`))
   })
 
@@ -216,11 +189,6 @@ describe('no valid quorum: 64, before any connection', () => {
       expect(errors).toMatch(/^[^\n]*\n$/)
     }
   }
-})
-
-test('the help names it', async () => {
-  expect((await baton('--help')).output).toMatch(/For a quorum, give --url three, five or seven times/)
-  expect((await baton('run', '--help')).output).toMatch(/--url redis:\/\/a --url redis:\/\/b --url redis:\/\/c/)
 })
 
 /**

@@ -90,25 +90,6 @@ describe('a lock that is lost', () => {
     expect(await running.ended).toMatchObject({ code: 75 })
     expect(isThere(grandchild)).toBe(false)
   })
-
-  test('ends a background process that ignores SIGTERM, although the command has ended', async () => {
-    const key = freshKey()
-    const worker = `trap '' TERM; ${ticking}`
-    const command = 'sh worker.sh & sleep 600'
-    const { running, grandchild } = await job(key, { worker, command, args: ['--grace', '500ms'] })
-    await client().forceRelease(key)
-    expect(await running.ended).toMatchObject({ code: 75 })
-    expect(isThere(grandchild)).toBe(false)
-  })
-
-  test('a process that ends within --grace is not killed', async () => {
-    const key = freshKey()
-    const worker = `trap 'sleep 0.5; echo tidy >tidied; exit' TERM; ${ticking}`
-    const { running, folder } = await job(key, { worker })
-    await client().forceRelease(key)
-    expect(await running.ended).toMatchObject({ code: 75 })
-    expect(await readFile(join(folder, 'tidied'), 'utf8')).toBe('tidy\n')
-  })
 })
 
 /** Returns a script that records each signal of this name, reports when it is ready, and ends after the test. */

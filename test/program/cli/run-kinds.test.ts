@@ -52,26 +52,6 @@ describe('--permits', () => {
     await end(two)
     await end(await begun(next))
   })
-
-  test('is independent of the mutex of the same key', async () => {
-    const key = freshKey()
-    await client().lock(key)
-    expect((await baton('run', key, '--permits', '1', '--timeout', '0', '--', 'true')).code).toBe(0)
-  })
-
-  test('I8: a hold that is lost ends its command, and no other', async () => {
-    const key = freshKey()
-    const locks = client()
-    const semaphore = locks.semaphore(key, 2)
-    const first = await begun(start(['run', key, '--permits', '2', '--label', 'first', '--', ...stays]))
-    const second = await begun(start(['run', key, '--permits', '2', '--label', 'second', '--', ...stays]))
-    const { holders } = await semaphore.inspect()
-    const { id = '' } = holders.find(({ label }) => label === 'first') ?? {}
-    expect(await locks.forceRelease(semaphore, id)).toBe(true)
-    expect((await first.ended).code).toBe(75)
-    expect(await semaphore.inspect()).toMatchObject({ taken: 1, holders: [{ label: 'second' }] })
-    await end(second)
-  })
 })
 
 describe('--read and --write', () => {
@@ -131,28 +111,6 @@ describe('--and', () => {
     expect(Object.keys(all).toSorted()).toEqual([second, first])
     expect(all[first]).toBe(Number(token))
     expect(all[second]).toBeGreaterThan(1_000_000)
-  })
-
-  test('one of them is held: 124, and the others are free', async () => {
-    const [free, held] = [`a:${freshKey()}`, `b:${freshKey()}`]
-    await client({ label: 'somebody' }).lock(held)
-    const { code, output, errors } = await baton('run', free, '--and', held, '--timeout', '2s', '--', ...stays)
-    expect({ code, output }).toEqual({ code: 124, output: '' })
-    expect(errors).toMatch(new RegExp(`^baton: ${held} was not granted within .*, held by somebody for `))
-    await eventually(async () => !(await client().isLocked(free)))
-  })
-
-  test('--verbose says which locks it waits for', async () => {
-    const [first, second] = [`a:${freshKey()}`, `b:${freshKey()}`]
-    const [one, two] = [await client({ label: 'one' }).lock(first), await client({ label: 'two' }).lock(second)]
-    const running = start(['run', second, '--and', first, '--verbose', '--', 'true'])
-    await eventually(() => running.errors().includes(`waiting for ${first}, held by one `), STARTUP)
-    await one.release()
-    await eventually(() => running.errors().includes(`waiting for ${second}, held by two `), STARTUP)
-    await two.release()
-    const { code, errors } = await running.ended
-    expect(code).toBe(0)
-    expect(errors).toMatch(new RegExp(`\\nbaton: waited \\S+( \\S+)? for ${first} and ${second}\\n$`))
   })
 
   test('a signal ends the wait, and leaves nothing behind', async () => {

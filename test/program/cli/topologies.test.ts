@@ -5,7 +5,6 @@ import { freshKey, ownServer, redisUrl } from '../../kit/redis.ts'
 import { emptyFolder } from '../../kit/temp.ts'
 import { eventually } from '../../kit/time.ts'
 import { type Guarded, guardedCluster, guardedSentinel, masterName, passwords } from '../../kit/topologies/guarded.ts'
-import { ask, openSite } from '../ui/site.ts'
 import { type Ended, STARTUP, start } from './baton.ts'
 
 const encoded = { data: encodeURIComponent(passwords.data), sentinels: encodeURIComponent(passwords.sentinels) }
@@ -17,10 +16,8 @@ interface Case {
 }
 
 const cases: readonly Case[] = [
-  { kind: 'cluster', tls: false },
   { kind: 'cluster', tls: true },
   { kind: 'sentinel', tls: false },
-  { kind: 'sentinel', tls: true },
 ]
 
 describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
@@ -93,29 +90,6 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
     expect(states.map(({ key }) => key)).toEqual(all)
     for (const { child } of running) child.kill('SIGTERM')
     for (const one of running) expect((await one.ended).code).toBe(143)
-  })
-
-  test('ui shows its address, without secrets', async () => {
-    const { running, address } = await openSite([], env)
-    const { body } = await ask(address)
-    expect(running.output()).toContain(`shows the locks at ${place}`)
-    expect(body).toContain(`<title>Locks at ${place}</title>`)
-    for (const text of [running.output(), body]) noSecrets(text)
-  })
-
-  test('a shell completes the names of locks', async () => {
-    const key = freshKey('completed')
-    await held(key)
-    // The program looks for names for two seconds at most, and a slow machine may need longer.
-    const complete = () => ended('__complete', '--', 'inspect', 'completed')
-    await eventually(async () => (await complete()).output.includes(key), 20_000)
-  })
-
-  test('a password in --url is not visible in the list of processes', async () => {
-    const running = start(['run', freshKey(), '--url', url, '--', 'sh', '-c', 'tr "\\0" " " </proc/$PPID/cmdline'], env)
-    const { code, output } = noSecret(await running.ended)
-    expect(code).toBe(0)
-    expect(output).toContain(`--url ${place} `)
   })
 
   test.each(['bench', 'demo'])('%s reports at once that it works with one server: 64', async name => {

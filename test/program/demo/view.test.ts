@@ -7,9 +7,7 @@ import type { Stage } from '../../../cli/demo/coordinator.ts'
 import type { Worker } from '../../../cli/demo/crew.ts'
 import { openLedger } from '../../../cli/demo/ledger.ts'
 import { now, sale } from '../../../cli/demo/sale.ts'
-import { assess, asTable, asText } from '../../../cli/demo/verdict.ts'
 import { frame, openDisplay } from '../../../cli/demo/view.ts'
-import type { Findings } from '../../../cli/demo/witness.ts'
 
 const colours = picocolors.createColors(true)
 
@@ -68,10 +66,6 @@ describe('the picture', () => {
     expect(picture).toContain('event 29')
     expect(picture).not.toContain('event 2:')
   })
-
-  test('shows how many are inside without the lock', () => {
-    expect(strip(frame(stage(false), events, colours, sizes[0]!))).toContain('60 orders in the critical section')
-  })
 })
 
 test('in a pipe every event is one plain line, whatever the environment requests about colours', () => {
@@ -82,36 +76,4 @@ test('in a pipe every event is one plain line, whatever the environment requests
   display.say('bad', 'it happened')
   display.end()
   expect(String(out.read())).toMatch(/^title\n +1\.\d\d s {2}it happened\n$/)
-})
-
-describe('the verdict', () => {
-  const found: Findings = {
-    sold: 12_345,
-    oversold: 12_295,
-    doubles: 100,
-    refusedDoubles: 100,
-    stockDrift: 1_000,
-    unanswered: 400,
-    sections: 10_000,
-    overlapping: 10_000,
-    inversions: 400,
-    pairs: 900_000,
-    handoffs: { count: 400, p50: 1.99, p99: 999.99 },
-    crashCost: 60_000,
-    freezeCost: null,
-    lateWrite: 'accepted',
-  }
-
-  test('as a table is at most 79 columns wide', () => {
-    for (const line of strip(asTable(assess(found, true), colours)).split('\n')) {
-      expect(line.length, line).toBeLessThanOrEqual(79)
-    }
-  })
-
-  test('as text has neither escape codes nor trailing blanks', () => {
-    const text = asText(assess(found, true))
-    expect(text).toBe(strip(text))
-    expect(text).not.toMatch(/ $/m)
-    expect(text).toMatch(/^ {2}VIOLATED {2}sold +12,345 {2}must be 50$/m)
-  })
 })

@@ -95,23 +95,6 @@ describe('the shop', () => {
     history.orders[7] = { ...history.orders[7]!, spelling: ' ｃ３ ' }
     expect(judge(history).doubles).toBe(1)
   })
-
-  test('the answer "has one" is no double', () => {
-    const history = goodHistory()
-    history.orders[55] = { ...history.orders[55]!, spelling: 'c 3' }
-    history.answers.set('S-55', 'has one')
-    expect(judge(history)).toMatchObject({ doubles: 0, refusedDoubles: 1 })
-  })
-
-  test('a lost write to the stock is found', () => {
-    expect(judge({ ...goodHistory(), stockLeft: 1 }).stockDrift).toBe(1)
-  })
-
-  test('an order without an answer is found', () => {
-    const history = goodHistory()
-    history.answers.delete('S-59')
-    expect(judge(history).unanswered).toBe(1)
-  })
 })
 
 describe('overlap', () => {
@@ -119,12 +102,6 @@ describe('overlap', () => {
     const history = goodHistory()
     history.sections[20]!.end += gap + 0.001
     expect(judge(history).overlapping).toBe(2)
-  })
-
-  test('one long section over many short ones', () => {
-    const history = goodHistory()
-    history.sections[20]!.end = history.sections[29]!.begin + 1
-    expect(judge(history).overlapping).toBe(10)
   })
 
   test('a section that never ended', () => {
@@ -146,12 +123,6 @@ describe('overlap', () => {
   test('a mark found in the shop, although the clocks show nothing', () => {
     const history = goodHistory()
     history.sections[21] = { ...history.sections[21]!, found: 'section 20' }
-    expect(judge(history).overlapping).toBe(2)
-  })
-
-  test('a mark of an unknown section', () => {
-    const history = goodHistory()
-    history.sections[21] = { ...history.sections[21]!, found: 'a stranger' }
     expect(judge(history).overlapping).toBe(2)
   })
 
@@ -178,24 +149,11 @@ describe('order', () => {
     expect(judge(history).inversions).toBe(1)
   })
 
-  test('all others overtaken by the last, each counted once though seen in several snapshots', () => {
-    const history = goodHistory()
-    history.snapshots = [history.snapshots[0]!, history.snapshots[0]!]
-    history.sections[14] = { ...history.sections[14]!, token: 1 }
-    expect(judge(history).inversions).toBe(14)
-  })
-
   test('requests of one process out of order, without any snapshot', () => {
     const history = goodHistory()
     history.snapshots = []
     swapTokens(history.sections, 0, 4)
     expect(judge(history).inversions).toBe(1)
-  })
-
-  test('requests that were never granted are left out', () => {
-    const history = goodHistory()
-    history.snapshots[0]!.unshift('of a killed process')
-    expect(judge(history).inversions).toBe(0)
   })
 
   test('requests that waited while their process was frozen are left out; others of that process are not', () => {
@@ -207,12 +165,6 @@ describe('order', () => {
     expect(judge(history).inversions).toBe(0)
     history.frozen = { pid: late.pid, from: 2_100, to: 3_000 }
     expect(judge(history).inversions).toBeGreaterThan(0)
-  })
-
-  test('without compared pairs there is no proof of order', () => {
-    const found = judge({ ...goodHistory(), snapshots: [] })
-    expect(found.pairs).toBe(0)
-    expect(assess(found, true).find(row => row.what === 'overtaken requests')?.ok).toBe(false)
   })
 })
 
@@ -227,21 +179,6 @@ describe('hand-offs and costs', () => {
     history.sections[20]!.how = 'killed'
     history.sections[30] = { ...history.sections[30]!, pid: history.sections[29]!.pid }
     expect(judge(history).handoffs.count).toBe(before - 3)
-  })
-
-  test('percentiles are values that occurred', () => {
-    const history = goodHistory()
-    delay(history.sections, 30, 100)
-    expect(judge(history).handoffs).toEqual({ count: 59, p50: gap, p99: 100 + gap })
-  })
-
-  test('a crash costs the time until another process is inside', () => {
-    const history = goodHistory()
-    const { begin } = history.sections[20]!
-    Object.assign(history.sections[20]!, { how: 'killed', end: begin + 1_500 })
-    delay(history.sections, 21, 1_600)
-    const killedAt = begin + 5
-    expect(judge({ ...history, killedAt }).crashCost).toBe(history.sections[21]!.begin - killedAt)
   })
 })
 
@@ -271,11 +208,5 @@ describe('the verdict', () => {
   ])('it fails with %j', wrong => {
     const rows = assess({ ...good, ...wrong }, true)
     expect(rows.filter(row => row.ok === false)).toHaveLength(1)
-  })
-
-  test('without a lock, order and costs are not judged', () => {
-    const found = { ...good, inversions: 0, pairs: 0, crashCost: null, freezeCost: null }
-    expect(passed(assess(found, false))).toBe(true)
-    expect(passed(assess({ ...found, oversold: 3 }, false))).toBe(false)
   })
 })

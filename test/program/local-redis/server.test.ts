@@ -63,17 +63,6 @@ describe('a server', { timeout: 60_000 }, () => {
     await expect(start({ args: ['--port', '6379'] })).rejects.toThrow('port')
   })
 
-  test('takes arguments', async () => {
-    const server = await start({ args: ['--databases', '3'] })
-    expect(await ask(server.port, 'SELECT 2')).toBe('+OK')
-    expect(await ask(server.port, 'SELECT 3')).toContain('-ERR')
-  })
-
-  test('that requires a password counts as ready', async () => {
-    const server = await start({ args: ['--requirepass', 'swordfish'] })
-    expect(await ask(server.port, 'PING')).toContain('-NOAUTH')
-  })
-
   test('that cannot start reports why', async () => {
     await expect(start({ args: ['--no-such-option', '1'] })).rejects.toThrow(/no-such-option/)
   })
@@ -109,15 +98,6 @@ describe('a server', { timeout: 60_000 }, () => {
     await server.restart({ args: ['--databases', '4'] })
     expect(await ask(server.port, 'DBSIZE')).toBe(':0')
     expect(await ask(server.port, 'SELECT 3')).toBe('+OK')
-  })
-
-  test('stopped during a restart is gone', async () => {
-    const server = await start()
-    const restarting = server.restart()
-    await server.stop()
-    await restarting
-    expect(await ask(server.port, 'PING')).toBeUndefined()
-    await expect(server.restart()).rejects.toThrow('stopped')
   })
 
   test('leaves a folder that was given to it', async ({ skip }) => {

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { client, freshKey, ownServer, redisUrl } from '../../kit/redis.ts'
+import { client, freshKey, redisUrl } from '../../kit/redis.ts'
 import { emptyFolder } from '../../kit/temp.ts'
 import { eventually } from '../../kit/time.ts'
 import { bash, PROMPT } from './shell.ts'
@@ -51,26 +51,6 @@ describe('waiting is visible', () => {
     expect(await terminal.exitCode()).toBe(0)
   })
 
-  test('an unfair waiter sees the holder, and its own position once it has joined the queue', async () => {
-    const key = freshKey()
-    await client({ label: 'web-1' }).lock(key)
-    const terminal = await run([key, '--', 'true'], { columns: 120 })
-    await terminal.eventually(new RegExp(`^waiting \\d\\S* (\\(1 of 1\\) )?for ${key}, held by web-1 for \\d\\S*$`))
-    await terminal.eventually(`(1 of 1) for ${key}`)
-  })
-
-  test('the times continue while Redis is away', async () => {
-    const server = await ownServer()
-    const { url } = server
-    const key = freshKey()
-    const locks = client({ label: 'web-1' }, url)
-    await locks.lock(key)
-    const terminal = await run([key, '--', 'true'], { columns: 120, env: { REDIS_URL: url } })
-    await terminal.eventually('held by web-1')
-    await server.kill()
-    await terminal.eventually(/^waiting ([4-9]|\d\d)s .*held by web-1 for ([4-9]|\d\d)s$/)
-  })
-
   test('it is one line on a narrow terminal too, whatever it contains, and after a change of size', async () => {
     const key = `${freshKey('夜間報告書-レポート')}-\u001b[2J${'長'.repeat(30)}`
     await client({ label: `机器-${'主'.repeat(40)}\u001b[31m` }).lock(key)
@@ -84,12 +64,6 @@ describe('waiting is visible', () => {
     await terminal.eventually(screen => /^waiting .*…$/.test(lastOf(screen)) && width(lastOf(screen)) < 30)
     await terminal.press('C-c')
     expect(await terminal.exitCode()).toBe(130)
-  })
-
-  test('nothing is shown if there is nothing to wait for', async () => {
-    const terminal = await run([freshKey(), '--', 'echo', 'started'])
-    expect(await terminal.exitCode()).toBe(0)
-    expect(await terminal.output()).toBe('started\r\n')
   })
 
   test('Ctrl-C leaves the queue', async () => {

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest'
 import { park } from '../../kit/parking.ts'
 import { faultProxy } from '../../kit/proxies.ts'
 import { client, freshKey, redisUrl } from '../../kit/redis.ts'
-import { eventually } from '../../kit/time.ts'
 import { batonInTerminal, Terminal } from './tmux.ts'
 
 const environment = { REDIS_URL: redisUrl() }
@@ -27,15 +26,6 @@ async function threeLocks(name: string) {
     await park(client({ label }), `${name}${key}`, { fair: true })
   }
   return leases
-}
-
-/** Returns the last letters of the locks' names, in the order of their rows on the screen. */
-function rowsOf(screen: string, name: string): string {
-  const rows = screen.split('\n').map(row => row.slice(2).split(' ')[0]!)
-  return rows
-    .filter(word => word.startsWith(name))
-    .map(word => word.slice(name.length))
-    .join('')
 }
 
 /** Returns a name so short that `baton top` shows it whole at 80 columns. */
@@ -62,39 +52,6 @@ describe('at 80 × 24', () => {
     await terminal.eventually(new RegExp(`${name}c +the second +\\S+ +\\S+ +1 `))
   })
 
-  test('sort', async () => {
-    const name = freshName()
-    await threeLocks(name)
-    const terminal = await top(name)
-    const order = (keys: string) => terminal.eventually(screen => rowsOf(screen, name) === keys)
-    await order('cab')
-    await terminal.press('1')
-    await order('abc')
-    await terminal.press('r')
-    await order('cba')
-    await terminal.press('5')
-    expect(await order('acb')).toContain('LONGEST▾')
-    await terminal.press('s')
-    expect(await order('abc')).toContain('LOCK▾')
-  })
-
-  test('filter', async () => {
-    const name = freshName()
-    await threeLocks(name)
-    const terminal = await top(name)
-    await terminal.eventually('3 waiting')
-    await terminal.press('/')
-    await terminal.type('THE Second')
-    const screen = await terminal.eventually(
-      shown => rowsOf(shown, name) === 'c' && shown.includes('filter: THE Second'),
-    )
-    expect(screen).toContain('1 of 3 match “THE Second”')
-    await terminal.press('Enter')
-    await terminal.eventually('q quit')
-    await terminal.press('Escape')
-    await terminal.eventually(shown => rowsOf(shown, name) === 'cab')
-  })
-
   test('open a lock and see its queue move', async () => {
     const name = freshName()
     const leases = await threeLocks(name)
@@ -109,58 +66,6 @@ describe('at 80 × 24', () => {
     await terminal.eventually(/holder the second[\s\S]+^ +1 the third/m)
     await terminal.press('Escape')
     await terminal.eventually('QUEUE▾')
-  })
-
-  test('a semaphore with three holders and two waiters', async () => {
-    const name = freshName()
-    const key = `${name}quota`
-    const permits = (i: number) => client({ label: `web-${i}` }).semaphore(key, 5)
-    const leases = [await permits(1).lock({ permits: 2 }), await permits(2).lock(), await permits(3).lock()]
-    for (const i of [4, 5]) {
-      const semaphore = permits(i)
-      semaphore.lock({ permits: 2, fair: true }).catch(() => {})
-      await eventually(async () => (await semaphore.inspect()).waiters.length === i - 3)
-    }
-    await client({ label: 'mutex' }).lock(key)
-    const terminal = await top(name)
-    const screen = await terminal.eventually('2 waiting')
-    expect(screen).toContain('2 held  1 with a queue  2 waiting')
-    expect(screen).toMatch(new RegExp(`^> ${key} +4/5 web-1 \\+2 +\\S+ +\\S+ +2 +\\S+$`, 'm'))
-    expect(screen).toMatch(new RegExp(`^ {2}${key} +mutex +\\S+ +\\S+$`, 'm'))
-    await terminal.press('Enter')
-    const open = await terminal.eventually('HOLDER, WAITER')
-    expect(open).toContain(`${key}\n  semaphore: 4 of 5 permits taken by 3 holders, 2 waiting\n  held for `)
-    expect(open).toMatch(/^ holds web-1 +2 .*\n holds web-2 +1 .*\n holds web-3 +1 .*\n +1 web-4 +2 .*\n +2 web-5 +2 /m)
-    await leases[0]!.release()
-    await terminal.eventually(/^ holds web-2 .*\n holds web-3 .*\n holds web-4 +2 .*\n +1 web-5 +2 /m)
-    await terminal.press('Escape')
-    await terminal.eventually(new RegExp(`^> ${key} +4/5 web-2 \\+2 `, 'm'))
-    // The semaphore and the mutex have the same key. `Down` moves the cursor from the semaphore to the mutex.
-    await terminal.press('Down', 'Enter')
-    await terminal.eventually(`${key}\n  holder mutex\n`)
-  })
-
-  test('pause, and continue', async () => {
-    const name = freshName()
-    const leases = await threeLocks(name)
-    const terminal = await top(name)
-    await terminal.eventually('3 held')
-    await terminal.press('Space')
-    await terminal.eventually('paused, data as of')
-    await leases.get('b').release()
-    await terminal.eventually(/paused, data as of \d+(\.\d)?s ago/)
-    expect(await terminal.screen()).toContain('3 held')
-    await terminal.press('Space')
-    await terminal.eventually('2 held')
-  })
-
-  test('help', async () => {
-    const terminal = await top(freshName())
-    await terminal.eventually('no lock is held')
-    await terminal.press('?')
-    await terminal.eventually('press any key to go back')
-    await terminal.press('x')
-    await terminal.eventually('no lock is held')
   })
 })
 

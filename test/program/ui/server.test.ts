@@ -89,78 +89,6 @@ describe('who is served', () => {
 })
 
 describe('what is sent', () => {
-  test('locks, holders and queues, as they change', async () => {
-    const key = freshKey('ui')
-    const { address } = await openSite([`${key}*`])
-    const stream = await Stream.open(address, { open: key })
-    await told(() => stream.pictures > 0)
-    expect(stream.table).toEqual({ locks: 0, matching: 0, rows: [] })
-    expect(stream.lock).toMatchObject({ key, token: null, queue: [] })
-
-    const lease = await client({ label: 'first' }).lock(key)
-    const next = client({ label: 'second' }).lock(key, { fair: true })
-    await told(() => stream.lock?.queue.length === 1)
-    expect(stream.table.rows).toMatchObject([{ key, holder: 'first', waiters: '1' }])
-    expect(stream.lock).toMatchObject({ holder: 'first', token: lease.fencingToken, more: 0 })
-    expect(stream.lock?.queue).toMatchObject([{ position: 1, waiter: 'second' }])
-    expect(stream.lock?.share).toBeGreaterThan(0.5)
-    expect(stream.now.totals).toEqual({ held: '1', queued: '1', waiters: '1' })
-    await told(() => stream.now.trend?.longest !== '–' && stream.now.trend?.line !== '')
-
-    await lease.release()
-    const second = await next
-    await told(() => stream.table.rows[0]?.holder === 'second' && stream.lock?.queue.length === 0)
-    await second.release()
-    await told(() => stream.table.rows.length === 0 && stream.lock?.token === null)
-  })
-
-  test('all holders of one lock; each of several locks of a key', async () => {
-    const key = freshKey('ui')
-    const leases = []
-    for (const label of ['first', 'second', 'third']) {
-      leases.push(
-        await client({ label })
-          .semaphore(key, 5)
-          .lock({ permits: label === 'first' ? 3 : 1 }),
-      )
-    }
-    void client({ label: 'fourth' })
-      .semaphore(key, 5)
-      .lock({ fair: true, permits: 2 })
-      .catch(() => {}) // this call rejects when the client is closed after the test
-    await client({ label: 'mutex' }).lock(key)
-    const writer = await client({ label: 'writer' }).readWrite(key).write.lock()
-    const { address } = await openSite([`${key}*`])
-    const stream = await Stream.open(address, { sort: 'key', open: key, kind: 'semaphore', holders: '2' })
-    await told(() => stream.lock?.queue.length === 1)
-    expect(stream.table.rows).toMatchObject([
-      { key, holder: 'mutex' },
-      { key, kind: 'readWrite', kindName: 'read-write lock', holder: 'write writer' },
-      { key, kind: 'semaphore', kindName: 'semaphore', holder: '5/5 first', behind: ' +2', waiters: '1' },
-    ])
-    expect(stream.table.rows[0]).not.toHaveProperty('kind')
-    expect(stream.lock).toMatchObject({
-      ...{ key, kind: 'semaphore', queue: [{ waiter: 'fourth', part: '2' }] },
-      shared: {
-        said: 'semaphore: 5 of 5 permits taken by 3 holders, 1 waiting',
-        title: 'permits',
-        holders: [
-          { id: leases[0]!.id, holder: 'first', part: '3' },
-          { id: leases[1]!.id, holder: 'second', part: '1' },
-        ],
-        more: 1,
-      },
-    })
-    const other = await Stream.open(address, { open: key, kind: 'readWrite' })
-    await told(() => other.lock?.shared?.holders[0]?.id === writer.id)
-    expect(other.lock?.shared).toMatchObject({ said: 'read-write lock: held by a writer', title: 'mode', more: 0 })
-    const mutex = await Stream.open(address, { open: key, kind: 'nonsense' })
-    await told(() => mutex.lock?.holder === 'mutex')
-    expect(mutex.lock?.shared).toBeUndefined()
-    await writer.release()
-    await told(() => other.lock?.shared?.said === 'read-write lock: nobody holds it')
-  })
-
   test('only what is looked at: in its order, through its filter, and no more than requested', async () => {
     const name = freshKey('many')
     const holder = client({ label: 'a holder' })
@@ -185,13 +113,6 @@ describe('what is sent', () => {
     expect(await seen({ sort: 'longestWait', rows: '1' })).toEqual(['b'])
     expect(await seen({ filter: ':a' })).toEqual(['A'])
     expect(await seen({ filter: 'HOLDER' })).toEqual(['b', 'A', 'c'])
-  })
-
-  test('a part that has not changed is not sent again', async () => {
-    const { address } = await openSite([freshKey('nothing')])
-    const stream = await Stream.open(address)
-    await told(() => stream.pictures > 3)
-    expect(stream.text.match(/"table"/g)).toHaveLength(1)
   })
 
   test('a name is data, whatever it contains, and is shown with its control characters visible', async () => {

@@ -1,7 +1,12 @@
 /**
- * Lua 5.1, the version that Redis uses, in WebAssembly (wasmoon-lua5.1). lua.test.ts compares it with the Lua of a real
- * server: numbers as text ("%.14g") and as arguments of commands ("%.17g"), strings of bytes, replies, errors, and the
- * limit of `unpack`.
+ * Lua 5.1, the version that Redis uses, in WebAssembly (wasmoon-lua5.1). scripts.test.ts compares what the
+ * scripts do here with what they do on a real server. Numbers become text by "%.14g", and arguments of commands by
+ * "%.17g".
+ *
+ * Dragonfly and Garnet have Lua 5.4 (wasmoon), in which whole numbers have a type of their own: 6 / 2 is 3.0, which is
+ * no whole number as an argument of a command. Garnet writes it so, and Dragonfly replies it as a text. Here both are
+ * forbidden: an argument is written as Lua itself writes the number, and a reply with such a number is an error. The
+ * global `unpack`, which both servers keep, is missing here.
  *
  * Scripts have `redis`, `string`, `table`, `math` and Lua's own globals; `cjson`, `cmsgpack`, `struct` and `bit` are
  * missing. There are two differences. The integers of string.format (`%d`) have 32 bits here, so such a format is
@@ -11,6 +16,7 @@
  * saves time because each script is compiled only once. Strings and numbers are passed with the functions of Lua's C
  * interface, because the package's own conversion is many times slower.
  */
+import { LuaFactory } from 'wasmoon'
 import { LuaApi } from 'wasmoon-lua5.1'
 import { type CommandReply, ErrorReply, Status, textOf, written } from './values.ts'
 
@@ -25,8 +31,6 @@ export class ScriptError extends Error {
   override readonly name = 'ScriptError'
 }
 
-const REGISTRY = -10_000
-const GLOBALS = -10_002
 const [BOOLEAN, NUMBER, STRING, TABLE] = [1, 3, 4, 5]
 
 /** The part of Lua's C interface that is used here. States, functions and texts are passed as addresses. */
@@ -43,6 +47,8 @@ interface LuaModule {
   _lua_createtable(state: number, list: number, fields: number): void
   _lua_error(state: number): number
   _lua_gettop(state: number): number
+  /** Only in Lua 5.4. */
+  _lua_isinteger?(state: number, index: number): number
   _lua_pcall(state: number, args: number, results: number, handler: number): number
   _lua_pushboolean(state: number, value: number): void
   _lua_pushcclosure(state: number, run: number, upvalues: number): void
@@ -59,9 +65,34 @@ interface LuaModule {
   _lua_type(state: number, index: number): number
 }
 
+/** The functions of Lua 5.4 that Lua 5.1 lacks or that have other parameters there. */
+interface LuaModule54 extends LuaModule {
+  _luaL_loadbufferx(state: number, at: number, size: number, name: number, mode: number): number
+  _lua_pcallk(state: number, args: number, results: number, handler: number, context: number, next: number): number
+  _lua_pushinteger(state: number, value: bigint): void
+  _lua_rawgeti(state: number, index: number, key: number | bigint): void
+  _lua_rawseti(state: number, index: number, key: number | bigint): void
+  _lua_tonumberx(state: number, index: number, fine: number): number
+}
+
+/** Gives Lua 5.4 the functions of Lua 5.1. A whole number that is pushed becomes an integer, as on a server. */
+function like51(module: LuaModule54): LuaModule {
+  return Object.assign(Object.create(module) as LuaModule, {
+    _luaL_loadbuffer: (state: number, at: number, size: number, name: number) =>
+      module._luaL_loadbufferx(state, at, size, name, 0),
+    _lua_pcall: (state: number, args: number, results: number, handler: number) =>
+      module._lua_pcallk(state, args, results, handler, 0, 0),
+    _lua_pushnumber: (state: number, value: number) =>
+      Number.isInteger(value) ? module._lua_pushinteger(state, BigInt(value)) : module._lua_pushnumber(state, value),
+    _lua_rawgeti: (state: number, index: number, key: number) => module._lua_rawgeti(state, index, BigInt(key)),
+    _lua_rawseti: (state: number, index: number, key: number) => module._lua_rawseti(state, index, BigInt(key)),
+    _lua_tonumber: (state: number, index: number) => module._lua_tonumberx(state, index, 0),
+  })
+}
+
 /**
  * Removes the globals that Redis does not have, and makes the other globals read-only. Its arguments become
- * `redis.call` and `redis.pcall`.
+ * `redis.call` and `redis.pcall`. Returns the table of the globals.
  */
 const PROLOGUE = `
 local call, try = ...
@@ -95,10 +126,14 @@ for name in pairs(_G) do if not kept[name] then _G[name] = nil end end
 local function absent(_, name) error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2) end
 setmetatable(redis, { __index = absent })
 setmetatable(_G, { __index = absent, __newindex = function() error('Attempt to modify a readonly table', 2) end })
+return _G
 `
 
-class Lua {
+export class Lua {
   readonly #c: LuaModule
+  /** The index of Lua's registry, and in the registry the index of the table of globals. */
+  readonly #registry: number
+  readonly #globals: number
   readonly #state: number
   /** Maps the text of a script to the index of the compiled script in Lua's registry. */
   readonly #compiled = new Map<string, number>()
@@ -112,8 +147,9 @@ class Lua {
   /** An error that the script must not catch. */
   #fatal: unknown
 
-  constructor(module: LuaModule) {
+  constructor(module: LuaModule, registry: number) {
     this.#c = module
+    this.#registry = registry
     this.#memory = Buffer.from(module.HEAPU8.buffer)
     this.#size = module._malloc(4)
     this.#state = module._luaL_newstate()
@@ -123,12 +159,13 @@ class Lua {
       const command = module.addFunction(state => this.#command(state, raises), 'ii')
       module._lua_pushcclosure(this.#state, command, 0)
     }
-    if (module._lua_pcall(this.#state, 2, 0, 0) !== 0) throw new Error(this.#read(this.#state, -1))
+    if (module._lua_pcall(this.#state, 2, 1, 0) !== 0) throw new Error(this.#read(this.#state, -1))
+    this.#globals = module._luaL_ref(this.#state, registry)
   }
 
   run(text: string, keys: readonly string[], argv: readonly string[], call: Call): Reply {
     const [c, state] = [this.#c, this.#state]
-    c._lua_rawgeti(state, REGISTRY, this.#compiled.get(text) ?? this.#compile(text))
+    c._lua_rawgeti(state, this.#registry, this.#compiled.get(text) ?? this.#compile(text))
     this.#pushGlobal('KEYS', keys)
     this.#pushGlobal('ARGV', argv)
     this.#call = call
@@ -145,7 +182,7 @@ class Lua {
 
   #compile(text: string): number {
     this.#load(text, 'user_script')
-    const script = this.#c._luaL_ref(this.#state, REGISTRY)
+    const script = this.#c._luaL_ref(this.#state, this.#registry)
     this.#compiled.set(text, script)
     return script
   }
@@ -164,13 +201,15 @@ class Lua {
 
   #pushGlobal(name: string, texts: readonly string[]): void {
     const [c, state] = [this.#c, this.#state]
+    c._lua_rawgeti(state, this.#registry, this.#globals)
     this.#push(state, name)
     c._lua_createtable(state, texts.length, 0)
     for (let i = 0; i < texts.length; i++) {
       this.#push(state, texts[i]!)
       c._lua_rawseti(state, -2, i + 1)
     }
-    c._lua_rawset(state, GLOBALS)
+    c._lua_rawset(state, -3)
+    c._lua_settop(state, -2)
   }
 
   /**
@@ -196,7 +235,7 @@ class Lua {
     const args: string[] = []
     for (let i = 1; i <= count; i++) {
       const type = c._lua_type(state, i)
-      if (type === STRING) args.push(this.#read(state, i))
+      if (type === STRING || (type === NUMBER && c._lua_isinteger)) args.push(this.#read(state, i))
       else if (type === NUMBER) args.push(written(c._lua_tonumber(state, i)))
       else throw new ErrorReply('ERR Lua redis lib command arguments must be strings or integers')
     }
@@ -232,7 +271,10 @@ class Lua {
     const [c, state] = [this.#c, this.#state]
     const type = c._lua_type(state, index)
     if (type === STRING) return textOf(this.#read(state, index))
-    if (type === NUMBER) return Math.trunc(c._lua_tonumber(state, index)) + 0
+    if (type === NUMBER) {
+      if (c._lua_isinteger?.(state, index) === 0) throw new ScriptError('ERR a number in a reply is not an integer')
+      return Math.trunc(c._lua_tonumber(state, index)) + 0
+    }
     if (type === BOOLEAN) return c._lua_toboolean(state, index) ? 1 : null
     if (type !== TABLE) return null
     const refusal = this.#fieldAt(index, 'err')
@@ -288,5 +330,7 @@ class Lua {
   }
 }
 
-/** The package wasmoon-lua5.1 contains its WebAssembly file, so nothing is downloaded. */
-export const lua = new Lua((await LuaApi.initialize()).module)
+// Both packages contain their WebAssembly files, so nothing is downloaded.
+export const lua = new Lua((await LuaApi.initialize()).module, -10_000)
+const { module } = await new LuaFactory().getLuaModule()
+export const lua54 = new Lua(like51(module as unknown as LuaModule54), -1_001_000)

@@ -1,15 +1,17 @@
 /**
- * Tests that the scripts of lua/ do the same in memory as on a real server. The same random calls at the same times
+ * Tests that the scripts of lua/ do the same in memory as on a real server, with Lua 5.1 and with Lua 5.4. The same random calls at the same times
  * must lead to the same replies, messages and keys. On the real server, the scripts read the time from a key, not from
  * the server's clock. When the test advances the time in this key, it also removes the lock's keys that have expired at
  * the new time.
  */
 import type { Redis } from 'ioredis'
 import { afterEach, expect, test } from 'vitest'
-import type { ArgsOf } from '../../../src/kind.ts'
+import type { ArgsOf, ScriptSet } from '../../../src/kind.ts'
 import { encodeClaim } from '../../../src/kinds/claim.ts'
 import { mutex } from '../../../src/kinds/mutex/mutex.ts'
 import { replies, scripts } from '../../../src/kinds/mutex/scripts.generated.ts'
+import { writing } from '../../../src/kinds/permits/read-write.ts'
+import { semaphore } from '../../../src/kinds/permits/semaphore.ts'
 import { Keys, Namespace } from '../../../src/redis/keys.ts'
 import { textOf } from '../../../src/redis/scripts.ts'
 import { Random } from '../../kit/random.ts'
@@ -17,7 +19,7 @@ import { freshKey, plainRedis } from '../../kit/redis.ts'
 import type { ScriptName } from '../witness.ts'
 import { FakeRedis } from './redis.ts'
 
-const SEQUENCES = 60
+const SEQUENCES = 30
 const STEPS = 40
 const TTL = 900
 const MEMORY = 2_000
@@ -90,8 +92,9 @@ class Pair {
     const argv = argvOf(scripts[name].args.map(arg => args[arg as keyof typeof args]))
     const time = `redis.call('HMGET', '${this.#time}', 'seconds', 'micros')`
     const call = `${name} ${argv.join(' ')}`
-    const reply = await this.#redis.eval(lua.replaceAll("redis.call('TIME')", time), names.length, ...names, ...argv)
-    expect(this.#memory.eval(lua, names, argv), call).toEqual(reply)
+    const text = lua.replaceAll("redis.call('TIME')", time)
+    const reply = await this.#redis.eval(text, names.length + 1, ...names, this.#time, ...argv)
+    expect(this.#memory.evalTwice(lua, names, argv), call).toEqual(reply)
     const there = await this.#redis.eval(DUMP, this.#all.length, ...this.#all)
     expect(unordered(this.#memory.eval(DUMP, this.#all, [])), `after ${call}`).toEqual(unordered(there))
     this.given.push(`${name} ${typeof reply === 'string' ? reply.split(' ', 1) : (reply as string[])[0]}`)
@@ -295,4 +298,38 @@ test('replies agree even if one call cannot pass all dead waiters', async () => 
     expect(await run('release', { id: heir, used: undefined })).toMatch(/^released/)
     await pair.clean()
   }
+})
+
+test.each([
+  { kind: semaphore, ended: ['unfinished', 'unfinished', 'swept'] },
+  { kind: writing, ended: ['released', 'swept', 'swept'] },
+])('Lua 5.4 also runs what the simulation does not call: long queues of a $kind.name', ({ kind, ended }) => {
+  const memory = new FakeRedis({ micros: 1_750_000_000_123_456 }, () => 0)
+  const keys = new Keys(new Namespace('lock:', false), kind)
+  const names: Record<string, string> = { ...keys.of('k') }
+  const scripts: ScriptSet = kind.scripts
+  const run = (name: string, args: Record<string, unknown>) => {
+    const script = scripts[name]!
+    const lua = textOf(script, { cluster: false, inboxes: 'lock:inbox:', tokenMemory: MEMORY })
+    const values = argvOf(script.args.map(arg => args[arg]))
+    return [
+      memory.evalTwice(
+        lua,
+        script.keys.map(key => names[key]!),
+        values,
+      ),
+    ].flat()
+  }
+  const claims = Array.from({ length: 501 }, (_, i) => {
+    const id = `${clients[i % 3]}${String(i).padStart(16, '_')}`
+    const wants = kind === semaphore ? '1/1' : '1000000000/1000000000'
+    return encodeClaim({ id, owner: id, label: 'a label', lease: 400, headStart: 0, wants }, TTL)
+  })
+  expect(run('acquire', { claim: claims[0] })[0]).toMatch(/^granted/)
+  run('tend', { ttl: TTL, waiters: claims.slice(1).flatMap((claim, i) => [claim, 1_750_000_000_000_000 + i]) })
+  const [, , live, , page] = run('inspect', { most: 3, after: '' }) as [unknown, unknown, string[], unknown, string[]]
+  expect([live.length, page.length]).toEqual([2, 6])
+  const [id, deadline] = live
+  expect(run('inspect', { most: 3, after: `${deadline} ${id}`, ticket: page[5], behind: page[4] })[4]).toHaveLength(6)
+  expect([run('forceRelease', { request: 'x' }), run('sweep', {}), run('sweep', {})].flat()).toEqual(ended)
 })

@@ -1,8 +1,11 @@
 /**
  * Checks that the server and Node have the versions that the matrix requested. Writes both versions into the test
- * report, from which the matrix reads them.
+ * report, from which the matrix reads them. Checks that the page about servers has a row for each server.
  */
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { servers } from '../../../scripts/matrix/servers.ts'
+import { isVersionOf } from '../../../scripts/suites.ts'
 import { ownServer, plainRedis } from '../../kit/redis.ts'
 
 declare module 'vitest' {
@@ -40,4 +43,13 @@ test('Node has the requested version', ({ task }) => {
   const node = `Node ${process.versions.node}`
   task.meta.node = node
   expect(node).toMatch(asked('BATON_EXPECT_NODE'))
+})
+
+test('the page about servers names each server of the matrix, with the version that was tested, and no other', () => {
+  const page = readFileSync(new URL('../../../docs/servers.md', import.meta.url), 'utf8')
+  const rows = [...page.matchAll(/^\| ((?:Redis|Valkey) [\d.]+) \| ([\d.]+)/gm)].map(([, name = '', version]) => {
+    const [product] = name.split(' ', 1)
+    return [name, isVersionOf(name, `${product} ${version}`)]
+  })
+  expect(Object.fromEntries(rows)).toEqual(Object.fromEntries(servers.map(({ name }) => [name, true])))
 })

@@ -1,0 +1,19 @@
+/**
+ * Lets the page to play in (../play) use the client, and the Redis of the simulation, as they are in the repository: in
+ * a browser, stand-ins replace what these sources import of Node.
+ */
+import { fileURLToPath } from 'node:url'
+
+const play = new URL('../play/', import.meta.url)
+const node = fileURLToPath(new URL('node.ts', play))
+const lua = fileURLToPath(new URL('lua.ts', play))
+
+export const standIns = {
+  name: 'stand-ins',
+  enforce: 'pre' as const,
+  resolveId(id: string, importer = '', { ssr }: { ssr?: boolean } = {}): string | undefined {
+    if (ssr || !/\/(src|test)\/[^?]*\.ts$/.test(importer)) return undefined
+    if (id.startsWith('node:') || id.endsWith('/ioredis.cjs')) return node
+    return id === 'wasmoon-lua5.1' ? lua : undefined
+  },
+}
