@@ -152,7 +152,7 @@ export interface ClientOptions {
   fair?: boolean | undefined
   /**
    * The default of the call option with the same name, in ms. With `Infinity`, unfair callers never join the queue.
-   * @defaultValue `1_000`
+   * @defaultValue `50`
    * @since 0.1.0
    */
   fairAfter?: number | undefined
@@ -411,7 +411,7 @@ export function settingsOf(options: ClientOptions): Settings {
     waiterTtl: Math.ceil(options.waiterTtl ?? 10_000),
     tokenMemory: Math.ceil(options.tokenMemory ?? 600_000),
     fair: options.fair ?? false,
-    fairAfter: options.fairAfter ?? 1_000,
+    fairAfter: options.fairAfter ?? 50,
     timeout: options.timeout,
     outageTimeout,
     label: options.label ?? `${hostname()}:${process.pid}${isMainThread ? '' : `/${threadId}`}`,

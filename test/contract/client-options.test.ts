@@ -49,14 +49,15 @@ describe('defaults', () => {
     })
   })
 
-  test('calls are unfair, and lock has no timeout', async () => {
-    const [holder, waiter] = clients(2)
+  test('calls are unfair for 50 ms, then they join the queue; and lock has no timeout', async () => {
+    const [holder, waiter] = [client(), client({ fairAfter: undefined })]
     const key = freshKey()
-    const lease = await holder!.lock(key)
-    const parked = await park(waiter!, key, {})
-    expect((await holder!.inspect(key)).waiters).toEqual([])
+    const lease = await holder.lock(key)
+    await park(waiter, key, { fairAfter: 5_000 })
+    const parked = await park(waiter, key, { fair: undefined, fairAfter: undefined })
+    await queueOf(holder, key, 1)
     await sleep(300)
-    expect(waiter!.stats().waiting).toBe(1)
+    expect(waiter.stats().waiting).toBe(2)
     await lease.release()
     expect((await parked.lease).held).toBe(true)
   })

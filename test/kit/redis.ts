@@ -31,7 +31,8 @@ export function client(
   redis: ConstructorParameters<typeof LockClient>[0] = place().source(options),
   Client: new (...args: ConstructorParameters<typeof LockClient>) => LockClient = LockClient,
 ): LockClient {
-  const locks = new Client(redis, options)
+  // By default, a waiter joins the queue after 50 ms, where a slow machine may not have come to the point of a test yet.
+  const locks = new Client(redis, { fairAfter: 1_000, ...options })
   onTestFinished(() => locks.close())
   return locks
 }
