@@ -1,0 +1,11 @@
+-- queues: the keys of the waiters. Waiters without a group are in the same queue as in a semaphore without groups, so
+-- nothing has to be moved when the first group comes or the last one goes. All other waiters share one ZSET, whatever
+-- their groups are. Its members all have the score 0, and so the order of their texts: "<group>;<ticket><claim>". A group's
+-- first waiter is found by ZRANGEBYLEX, and its waiters are counted by ZLEXCOUNT.
+--
+-- Takes
+--   queue    ZSET  the waiters without a group, by ticket
+--   waiting  ZSET  the waiters of all groups
+-- Gives
+--   lines    ZSETs these two
+lines = { queue, waiting }
