@@ -28,33 +28,28 @@ if not grouped then
   grouped = true
   -- include: settle { group = '', adds = 0, refund = false, given = '' }
 end
-local fits, head = true, nil
+local fits, first = true, nil
 repeat
-  head = redis.call('ZRANGEBYSCORE', turns, 0, '+inf', 'LIMIT', 0, 1)[1]
+  -- include: next
+  first = head
   if head then
-    local ticket, group, adds = head:sub(1, TOKEN_END), head:sub(TOKEN_END + 1), 0
-    -- include: first
-    if not leader or turn ~= ticket then
-      redis.call('ZREM', turns, head)
-    else
-      local claim = leader
-      -- include: told
-      -- include: alive { ticket = turn, missed = not told and deaf[claim:sub(1, CLIENT_END)] }
-      local wants, of = claim:match(WANTS, TERMS_AT)
-      fits = not alive or taken + wants <= of + 0
-      if fits then
-        -- include: pop { ticket = turn }
-        if alive and gone then
-          adds = wants + 0
-          taken = taken + wants
-          chosen[#chosen + 1], leases[#chosen + 1] = claim, lease
-        end
-      end
-    end
+    local ticket, claim, adds = head:sub(1, TOKEN_END), head:sub(TOKEN_END + 1), 0
+    -- include: group
+    -- include: told
+    -- include: alive { missed = not told and deaf[claim:sub(1, CLIENT_END)] }
+    local wants, of = claim:match(WANTS, TERMS_AT)
+    fits = not alive or taken + wants <= of + 0
     if fits then
       left = left - 1
+      redis.call('ZREM', turns, head)
+      -- include: pop
+      if alive and gone then
+        adds = wants + 0
+        taken = taken + wants
+        chosen[#chosen + 1], leases[#chosen + 1] = claim, lease
+      end
       -- include: settle { refund = false, given = '' }
     end
   end
-until not head or not fits or left == 0
-nobody = not head and redis.call('EXISTS', queue, waiting) == 0
+until not first or not fits or left == 0
+nobody = not first and redis.call('EXISTS', queue, waiting) == 0

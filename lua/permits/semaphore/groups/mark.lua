@@ -21,12 +21,16 @@
 --   passable   boolean  a caller that does not queue may try to take what is free
 -- Constants
 --   MOST_FORGOTTEN = 10  idle groups that one call forgets, at most
-for _, member in ipairs(redis.call('ZRANGEBYSCORE', turns, '-inf', now - IDLE - MEMORY, 'LIMIT', 0, MOST_FORGOTTEN)) do
-  local group = member:sub(2)
-  redis.call('ZREM', turns, member)
+local from = redis.call('ZCOUNT', turns, '-inf', '(' .. IDLE)
+local idle = redis.call('ZRANGE', turns, from, from + MOST_FORGOTTEN - 1, 'WITHSCORES')
+for i = 1, #idle, 2 do
+  if idle[i + 1] - IDLE > now - MEMORY then break end
+  local group = idle[i]:sub(2)
+  redis.call('ZREM', turns, idle[i])
+  local number = redis.call('HMGET', shares, 'n' .. group)[1] or nil
   -- include: first
   if not leader and not redis.call('HMGET', lock, ':' .. group)[1] then
-    redis.call('HDEL', shares, 'f' .. group, 'w' .. group, 'l' .. group)
+    redis.call('HDEL', shares, 'f' .. group, 'w' .. group, 'l' .. group, 'n' .. group)
   end
 end
 local busy = queued or taken > 0
@@ -51,5 +55,6 @@ else
 end
 passable = not queued
 if queued and (by or not mine) then
-  passable = not redis.call('ZRANGEBYSCORE', turns, 0, '+inf', 'LIMIT', 0, 1)[1]
+  -- include: next
+  passable = not head
 end

@@ -9,19 +9,22 @@
 --   queued?    ms       the time until which the queue's keys live
 --   grouped    boolean  the semaphore has groups; if not, its waiters are not in `turns` yet
 --   lock       HASH    the lock
---   queue      ZSET    the waiters without a group, by ticket
 --   waiting    ZSET    see lua/permits/semaphore/groups/queues.lua
 --   turns      ZSET    see lua/permits/semaphore/groups/settle.lua
+--   shares     HASH    see lua/permits/semaphore/groups/settle.lua
 -- Gives
 --   may        boolean  the caller may be granted them
 may = taken + wants <= of + 0
 if may and queued then
-  may = grouped and not redis.call('ZRANGEBYSCORE', turns, 0, '+inf', 'LIMIT', 0, 1)[1]
+  -- include: next
+  may = grouped and not head
 end
 if may then
   -- include: group
-  -- include: first
-  may = not queued or not leader
+  if queued then
+    local number = redis.call('HMGET', shares, 'n' .. group)[1]
+    may = not number or redis.call('ZCOUNT', waiting, number, number) == 0
+  end
   if may and limit ~= '' then
     may = (redis.call('HMGET', lock, ':' .. group)[1] or 0) + wants <= limit + 0
   end

@@ -4,6 +4,7 @@
 -- Takes
 --   queue      ZSET    the queue
 --   waiting    ZSET    see lua/permits/semaphore/groups/queues.lua
+--   shares     HASH    see lua/permits/semaphore/groups/settle.lua
 --   most       number  how many waiters to read at most
 --   behind?    string  the claim of the last waiter of the previous page; absent: this is the first page
 --   ticket?    string  the ticket of that waiter
@@ -13,26 +14,24 @@
 -- Gives
 --   size       number  how many waiters were read
 local from = 0
-if behind then
-  local claim = behind
-  -- include: group
-  local entry = queue == waiting and group .. ';' .. ticket .. behind or behind
-  local place = redis.call('ZRANK', queue, entry)
-  if place then
-    from = place + 1
-  elseif queue == waiting then
-    from = redis.call('ZLEXCOUNT', queue, '-', '(' .. entry)
-  else
-    from = redis.call('ZCOUNT', queue, '-inf', '(' .. ticket)
+if behind and queue == waiting then
+  from = redis.call('ZRANK', queue, ticket .. behind)
+  if not from then
+    local claim = behind
+    -- include: group
+    from = redis.call('ZCOUNT', queue, '-inf', '(' .. (redis.call('HMGET', shares, 'n' .. group)[1] or 0)) - 1
   end
+  from = from + 1
+elseif behind then
+  local place = redis.call('ZRANK', queue, behind)
+  from = place and place + 1 or redis.call('ZCOUNT', queue, '-inf', '(' .. ticket)
 end
 local entries = redis.call('ZRANGE', queue, from, from + most - 1, 'WITHSCORES')
 size = #entries / 2
 for i = 1, #entries, 2 do
   local claim, at = entries[i], entries[i + 1]
   if queue == waiting then
-    local mid = claim:find(';', 1, true)
-    claim, at = claim:sub(mid + TOKEN_END + 1), claim:sub(mid + 1, mid + TOKEN_END)
+    claim, at = claim:sub(TOKEN_END + 1), claim:sub(1, TOKEN_END)
   end
   page[#page + 1], page[#page + 2] = claim, at
   local waiter = claim:sub(1, ID_END)

@@ -13,6 +13,6 @@
 if group == '' then
   gone = redis.call('ZREM', queue, claim) == 1
 else
-  redis.call('ZREM', waiting, group .. ';' .. ticket .. claim)
+  redis.call('ZREM', waiting, ticket .. claim)
   gone = redis.call('HDEL', shares, 't' .. claim:sub(1, ID_END)) == 1
 end

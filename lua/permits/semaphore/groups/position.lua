@@ -12,6 +12,7 @@
 if group == '' then
   position = (redis.call('ZRANK', queue, claim) or 0) + 1
 else
-  local ticket = redis.call('HMGET', shares, 't' .. claim:sub(1, ID_END))[1] or ''
-  position = redis.call('ZLEXCOUNT', waiting, '[' .. group .. ';', '(' .. group .. ';' .. ticket .. claim) + 1
+  local known = redis.call('HMGET', shares, 't' .. claim:sub(1, ID_END), 'n' .. group)
+  local rank = known[1] and redis.call('ZRANK', waiting, known[1] .. claim)
+  position = rank and rank - redis.call('ZCOUNT', waiting, '-inf', '(' .. known[2]) + 1 or 1
 end

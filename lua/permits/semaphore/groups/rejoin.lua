@@ -10,6 +10,8 @@
 --   turns      ZSET    see lua/permits/semaphore/groups/settle.lua
 --   shares     HASH    see lua/permits/semaphore/groups/settle.lua
 --   now        ms      the server's time
+-- Changes
+--   grouped    boolean  see lua/permits/semaphore/groups/number.lua
 local names, weights = {}, {}
 for i = 1, #joins, 2 do
   local ticket, claim = joins[i], joins[i + 1]
@@ -18,9 +20,10 @@ for i = 1, #joins, 2 do
     redis.call('ZADD', queue, 'NX', ticket, claim)
   else
     local field = 't' .. claim:sub(1, ID_END)
+    -- include: number
     local known = redis.call('HMGET', shares, field)[1]
     if not known then redis.call('HSET', shares, field, ticket) end
-    redis.call('ZADD', waiting, 0, group .. ';' .. (known or ticket) .. claim)
+    redis.call('ZADD', waiting, number, (known or ticket) .. claim)
   end
   if not weights[group] then names[#names + 1] = group end
   weights[group] = weight

@@ -3,18 +3,18 @@
 -- This is start-time fair queuing. Each grant has a start tag and a finish tag: finish = start + permits / weight. The
 -- virtual time is the start tag of the last grant. The next job of a group starts at the group's last finish tag, or at the
 -- virtual time if that is later. So a group that had nothing to do, or was full, has saved nothing up (I3). The ZSET `turns`
--- has the groups whose first waiter the group's limit admits, by the start tags of their next jobs; equal tags are in the
--- order of tickets, because the member is "<ticket><group>". A group that is full is not in `turns`, so nobody waits for
--- it. lua/permits/semaphore/groups/choose.lua admits the first waiter of the first group. No script walks the groups.
+-- has the first waiters of all groups that are not full, by the start tags of the next jobs of these groups. Equal tags are
+-- in the order of tickets, because the member is "<ticket><claim>". The first waiter of a full group is not in `turns`, so
+-- nobody waits for it. lua/permits/semaphore/groups/choose.lua admits the first waiter of the first group. No script walks the groups.
 --
 -- The hash of the lock has the permits that a group's holds take, in the field ":<group>", and the sum of these fields in
 -- `grouped`. So if Redis loses the holds, it loses these numbers too, and no limit is ever exceeded (I1). All else may be
 -- lost without harm, and heartbeats restore it. It is in the HASH `shares`: "f<group>", the last finish tag; "w<group>",
--- the weight, if anybody gave one; "l<group>", the limit in the newest call, or NO_LIMIT; "s<group>", the ticket under which the group is in `turns`; "t<id>", the ticket of a
--- waiter; `v`, the virtual time; `top`, the largest finish tag of a group.
+-- the weight, if anybody gave one; "l<group>", the limit in the newest call, or NO_LIMIT; "n<group>", its number; "s<group>", its member of `turns`;
+-- "t<id>", the ticket of a waiter; `v`, the virtual time; `top`, the largest finish tag of a group.
 --
 -- A group that has neither holds nor waiters is remembered if its finish tag is ahead, or if it has a weight. The time at
--- which it became idle is in `turns` too, as ":<group>" with a score below zero, so that the group is forgotten after MEMORY
+-- which it became idle is in `turns` too, as ":<group>" behind all waiters, so that the group is forgotten after MEMORY
 -- (lua/permits/semaphore/groups/mark.lua).
 --
 -- Takes
@@ -30,13 +30,14 @@
 --   shares     HASH    see lua/permits/semaphore/groups/settle.lua
 --   now        ms      the server's time
 -- Constants
---   IDLE = 100000000000000  what the times of idle groups in `turns` have less than others, ms
---   MOST_EXPIRED = 250      expired waiters that are removed at once, at most
-local known = redis.call('HMGET', shares, 'f' .. group, 'w' .. group, 's' .. group, 'v', 'top')
+--   IDLE = 10000000000000000  what the times of idle groups in `turns` have more than others, ms; larger than all tags
+--   MOST_EXPIRED = 250        expired waiters that are removed at once, at most
+local known = redis.call('HMGET', shares, 'f' .. group, 'w' .. group, 's' .. group, 'v', 'top', 'n' .. group)
 local finish, weight, stands = (known[1] or 0) + 0, (known[2] or 1) + 0, known[3]
 local virtual = tonumber(known[4] or nil)
 if not virtual then
-  virtual = (redis.call('ZRANGEBYSCORE', turns, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] or 0) + 0
+  virtual = (redis.call('ZRANGE', turns, 0, 0, 'WITHSCORES')[2] or 0) + 0
+  if virtual >= IDLE then virtual = 0 end
 end
 if given ~= '' and given + 0 ~= weight then
   weight = given + 0
@@ -69,6 +70,7 @@ elseif refund then
   redis.call('HSET', shares, 'f' .. group, finish)
 end
 
+local number = known[6] or nil
 local head, at, expired
 local many = 0
 repeat
@@ -90,17 +92,18 @@ if head and group ~= '' then
   local limit = head:match(GROUP, TERMS_AT)
   room = limit == '' or has + head:match(WANTS, TERMS_AT) <= limit + 0
 end
-if stands and (not room or stands ~= at) then redis.call('ZREM', turns, stands .. group) end
+local member = room and at .. head
+if stands and stands ~= member then redis.call('ZREM', turns, stands) end
 if room then
-  redis.call('ZADD', turns, math.max(virtual, finish), at .. group)
-  if stands ~= at then redis.call('HSET', shares, 's' .. group, at) end
+  redis.call('ZADD', turns, math.max(virtual, finish), member)
+  if stands ~= member then redis.call('HSET', shares, 's' .. group, member) end
 elseif stands then
   redis.call('HDEL', shares, 's' .. group)
 end
 if not head and has == 0 then
   if finish > virtual or weight ~= 1 then
-    redis.call('ZADD', turns, now - IDLE, ':' .. group)
+    redis.call('ZADD', turns, IDLE + now, ':' .. group)
   else
-    redis.call('HDEL', shares, 'f' .. group, 'w' .. group, 'l' .. group)
+    redis.call('HDEL', shares, 'f' .. group, 'w' .. group, 'l' .. group, 'n' .. group)
   end
 end
