@@ -115,7 +115,7 @@ export interface SemaphoreOptions extends LockOptions {
   groupLimit?: number | undefined
   /**
    * The group's share of the turns: a group of weight 2 gets twice as many permits as one of weight 1, while both have
-   * waiters. A finite number above 0; a weight below 1e-9 or above 1e9 counts as that number. The newest weight counts
+   * waiters. A finite number above 0; a weight below 1e-6 or above 1e6 counts as that number. The newest weight counts
    * for the whole group.
    * @defaultValue the weight that the group has; `1` if no call has given one
    * @since 0.2.0
@@ -520,7 +520,7 @@ export function callTermsOf(options: SemaphoreOptions, settings: Settings, permi
 }
 
 /** The largest and the smallest weight of a group: with larger differences, numbers of turns would lose their last digits. */
-const MOST_WEIGHT = 1e9
+const MOST_WEIGHT = 1e6
 
 /** Returns what a call says about its group, as the end of `Claim.wants` (src/kinds/claim.ts). */
 function groupTermsOf({ permits = 1, group, groupLimit, groupWeight }: SemaphoreOptions): string {

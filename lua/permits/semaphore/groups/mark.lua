@@ -40,9 +40,7 @@ local held = redis.call('HMGET', lock, 'grouped')[1]
 grouped = clock ~= NO_CLOCK and (held or ahead or redis.call('EXISTS', waiting) == 1)
 if grouped then
   redis.call('HSET', lock, 'queued', MARK .. (queued or ''))
-  for _, key in ipairs({ waiting, turns, shares }) do
-    redis.call('PEXPIREAT', key, keep)
-  end
+  redis.call('PEXPIREAT', waiting, keep)
 else
   if tags[3] then redis.call('ZREM', turns, tags[3]) end
   redis.call('HDEL', shares, 's', 'f')
@@ -53,6 +51,9 @@ else
     redis.call('HDEL', lock, 'queued')
   end
 end
+local expiry = math.max(keep, now + MEMORY)
+redis.call('PEXPIREAT', turns, expiry)
+redis.call('PEXPIREAT', shares, expiry)
 passable = not queued
 if queued and (by or not mine) then
   -- include: next

@@ -30,7 +30,7 @@
 --   shares     HASH    see lua/permits/semaphore/groups/settle.lua
 --   now        ms      the server's time
 -- Constants
---   IDLE = 10000000000000000  what the times of idle groups in `turns` have more than others, ms; larger than all tags
+--   IDLE = 8000000000000000  what the times of idle groups in `turns` have more than others, ms; larger than all tags
 --   MOST_EXPIRED = 250        expired waiters that are removed at once, at most
 local known = redis.call('HMGET', shares, 'f' .. group, 'w' .. group, 's' .. group, 'v', 'top', 'n' .. group)
 local finish, weight, stands = (known[1] or 0) + 0, (known[2] or 1) + 0, known[3]
