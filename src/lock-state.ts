@@ -70,7 +70,7 @@ export interface GroupState {
   readonly taken: number
   /** How many permits it may have at a time, according to the newest call; absent: as many as there are. @since 0.2.0 */
   readonly limit?: number
-  /** Its share of the turns. @since 0.2.0 */
+  /** How many permits it gets for each permit of a group of weight 1, while both have waiters. @since 0.2.0 */
   readonly weight: number
   /** How many of its callers wait in the queue. @since 0.2.0 */
   readonly waiting: number

@@ -114,9 +114,8 @@ export interface SemaphoreOptions extends LockOptions {
    */
   groupLimit?: number | undefined
   /**
-   * The group's share of the turns: a group of weight 2 gets twice as many permits as one of weight 1, while both have
-   * waiters. A finite number above 0; a weight below 1e-6 or above 1e6 counts as that number. The newest weight counts
-   * for the whole group.
+   * How many permits the group gets for each permit of a group of weight 1, while both have waiters. A finite number above
+   * 0; a weight below 1e-6 or above 1e6 counts as that number. The newest weight counts for the whole group.
    * @defaultValue the weight that the group has; `1` if no call has given one
    * @since 0.2.0
    */
