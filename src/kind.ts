@@ -305,6 +305,24 @@ export interface Found {
    * has no holders and no waiters.
    */
   readonly permits: number | undefined
+  /** Only of a semaphore with groups: what decides in which order they take turns. */
+  readonly standing?: Standing
+}
+
+/** What a semaphore knows of its groups. */
+export interface Standing {
+  /** The start tag of the last grant (lua/permits/semaphore/groups/settle.lua). */
+  readonly virtual: number
+  /** By the names of the groups; '' has the calls without a group. */
+  readonly shares: ReadonlyMap<string, Share>
+  /** For each holder and waiter, by its id: its ticket or token, and the limit of its group. */
+  readonly asked: ReadonlyMap<string, { readonly at: number; readonly limit: number | undefined }>
+}
+
+export interface Share {
+  /** The finish tag of the group's last grant. */
+  readonly finish: number
+  readonly weight: number
 }
 
 /** What a kind of lock is, wherever its locks are: in Redis, or in memory. */
@@ -315,9 +333,10 @@ export interface Traits<State = unknown> extends Pick<Kind, 'noun' | 'heldBy' | 
   readonly wants?: string
   /**
    * Returns a warning if this claim and a holder's claim do not agree on how many permits the lock has. `among`: the
-   * number in the holder's claim. `label`: the holder's label.
+   * number in the holder's claim; if the claim has a group, the limit and the weight that earlier calls gave it may
+   * follow. `label`: the holder's label. Undefined: they agree.
    */
-  differs?(claim: Claim, among: string, label: string): LockError
+  differs?(claim: Claim, among: string, label: string): LockError | undefined
   /** Turns holders and waiters into the state that `inspect` returns. */
   stateOf(key: string, found: Found): State
 }

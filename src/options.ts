@@ -96,6 +96,30 @@ export interface SemaphoreOptions extends LockOptions {
    * @since 0.2.0
    */
   permits?: number | undefined
+  /**
+   * The group whose turn this call takes, of 1 to 1024 UTF-8 bytes: a tenant, for instance. The groups of a semaphore
+   * take turns, by their weights, and inside a group calls are served in the order in which they ask. A call with a group
+   * joins the queue at once, so `fair` and `fairAfter` have no effect; a single attempt is granted only if it would be
+   * first.
+   * @defaultValue none: the calls without a group take turns with the groups, as one more group
+   * @since 0.2.0
+   */
+  group?: string | undefined
+  /**
+   * How many permits the group may have at a time, at least the `permits` of this call. If the group has no room for its
+   * first waiter, the other waiters of the group wait too, and all other calls pass them. Each call is limited by the
+   * number that it gives.
+   * @defaultValue none: the group may have all permits
+   * @since 0.2.0
+   */
+  groupLimit?: number | undefined
+  /**
+   * How many permits the group gets for each permit of a group of weight 1, while both have waiters. A finite number above
+   * 0; a weight below 1e-6 or above 1e6 counts as that number. The newest weight counts for the whole group.
+   * @defaultValue the weight that the group has; `1` if no call has given one
+   * @since 0.2.0
+   */
+  groupWeight?: number | undefined
 }
 
 /**
@@ -319,6 +343,28 @@ const clientChecks: Record<keyof ClientOptions, Check> = {
 
 export const clientOptionNames: readonly string[] = Object.keys(clientChecks)
 
+/** The options of groups, which only a semaphore has. */
+type GroupOption = 'group' | 'groupLimit' | 'groupWeight'
+
+const noGroup: Check = (name, value) => {
+  throw new LockArgumentError(
+    name,
+    value,
+    'no such option: only a semaphore has groups; semaphore(key, 1) is a lock with them',
+  )
+}
+const noGroups: Record<GroupOption, Check> = { group: noGroup, groupLimit: noGroup, groupWeight: noGroup }
+
+const groupChecks: Record<GroupOption, Check> = {
+  group: text(1),
+  groupLimit: atLeastOne,
+  groupWeight: (name, value) => {
+    if (typeof value !== 'number' || !(value > 0 && value < Number.POSITIVE_INFINITY)) {
+      throw new LockArgumentError(name, value, 'a finite number above 0')
+    }
+  },
+}
+
 const closeChecks: Record<keyof CloseOptions, Check> = { drain: duration(0) }
 
 /** Returns the check of a call's `permits`, for a semaphore with `most` permits. */
@@ -342,14 +388,22 @@ const alike: readonly (readonly [RegExp, string])[] = [
   [/^identifier/i, 'owner'],
 ]
 
-/** Checks every option that is present. An option that is undefined counts as absent. */
-function check(what: string, options: unknown, checks: Readonly<Record<string, Check>>): void {
+/**
+ * Checks every option that is present. An option that is undefined counts as absent. `refused`: options that the message
+ * does not list, because they are always wrong here.
+ */
+function check(
+  what: string,
+  options: unknown,
+  checks: Readonly<Record<string, Check>>,
+  refused: Readonly<Record<string, Check>> = {},
+): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new LockArgumentError(what, options, 'an object')
   }
   for (const name of Object.keys(options)) {
     const value: unknown = options[name as keyof typeof options]
-    const known = Object.hasOwn(checks, name) ? checks[name] : undefined
+    const known = Object.hasOwn(checks, name) ? checks[name] : Object.hasOwn(refused, name) ? refused[name] : undefined
     if (!known) {
       const ours = alike.find(([others, own]) => others.test(name) && Object.hasOwn(checks, own))?.[1]
       const which = ours ? `\`${ours}\`, or another of` : 'only'
@@ -440,8 +494,9 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
  * undefined for other kinds of lock.
  */
 export function callTermsOf(options: SemaphoreOptions, settings: Settings, permits?: number): CallTerms {
-  check('options', options, permits === undefined ? lockChecks : { ...lockChecks, permits: permitsOf(permits) })
-  const fair = options.fair ?? settings.fair
+  if (permits === undefined) check('options', options, lockChecks, noGroups)
+  else check('options', options, { ...lockChecks, permits: permitsOf(permits), ...groupChecks })
+  const fair = options.group !== undefined || (options.fair ?? settings.fair)
   const after = options.fairAfter ?? settings.fairAfter
   const fairAfter = fair || after === Number.POSITIVE_INFINITY ? undefined : after
   if (options.headStart !== undefined && !fair && fairAfter === undefined) {
@@ -459,6 +514,28 @@ export function callTermsOf(options: SemaphoreOptions, settings: Settings, permi
     headStart: options.headStart ?? 0,
     owner: options.owner,
     label: options.label ?? settings.label,
-    wants: permits === undefined ? undefined : `${options.permits ?? 1}/${permits}`,
+    wants: permits === undefined ? undefined : `${options.permits ?? 1}/${permits}${groupTermsOf(options)}`,
   }
+}
+
+/** The largest and the smallest weight of a group: with larger differences, numbers of turns would lose their last digits. */
+const MOST_WEIGHT = 1e6
+
+/** Returns what a call says about its group, as the end of `Claim.wants` (src/kinds/claim.ts). */
+function groupTermsOf({ permits = 1, group, groupLimit, groupWeight }: SemaphoreOptions): string {
+  if (group === undefined) {
+    for (const [name, value] of Object.entries({ groupLimit, groupWeight })) {
+      if (value !== undefined) throw new LockArgumentError(name, value, `no ${name} without the option group`)
+    }
+    return ''
+  }
+  if (groupLimit !== undefined && groupLimit < permits) {
+    throw new LockArgumentError(
+      'groupLimit',
+      groupLimit,
+      `a whole number, at least ${permits}, the permits of this call`,
+    )
+  }
+  const weight = groupWeight && Math.min(Math.max(groupWeight, 1 / MOST_WEIGHT), MOST_WEIGHT)
+  return `;${groupLimit ?? ''};${weight ?? ''};${encodeURIComponent(group)}`
 }

@@ -14,6 +14,9 @@
 --   deadlines   ZSET    see lua/shared/live.lua
 --   queue?      ZSET    fair waiters by ticket
 --   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
+--   waiting?    ZSET    only of a semaphore with groups: the waiters of the groups (lua/permits/semaphore/groups/queues.lua)
+--   turns?      ZSET    only of a semaphore with groups: the groups whose turn may come (lua/permits/semaphore/groups/settle.lua)
+--   shares?     HASH    only of a semaphore with groups: what the groups have had (lua/permits/semaphore/groups/settle.lua)
 --   none?       string  only in a cluster: see lua/shared/settled.lua
 -- ARGV
 --   claim       string  the caller, and what it asks for
@@ -31,6 +34,7 @@
 --   LIFE_UNKNOWN = 0  the value of `queued` if there is a queue, but the record of its keys' life was lost
 local id = claim:sub(1, ID_END)
 -- include: permits
+-- include: mode { call = { claim } }
 -- include: time
 local wants, of = claim:match(WANTS, TERMS_AT)
 -- Whether the call may be nested in a hold of its owner. Only the first request of a call may be.
@@ -38,10 +42,11 @@ local nested = not waits
 -- include: re-enter
 
 -- Fast path: the usual case returns here, before the work that only rarer cases need.
-local usual = not record and not queued and clock ~= NO_CLOCK and taken + wants <= of + 0
+-- include: may
+local usual = not record and clock ~= NO_CLOCK and may
 local first = usual and taken > 0 and redis.call('ZRANGE', deadlines, 0, 0, 'WITHSCORES')[2]
 if usual and (taken == 0 or first and first + 0 >= now) then
-  taken = taken + wants
+  -- include: take
   -- include: clock
   -- include: hold { token = tick }
   if brief then redis.pcall('PUBLISH', lock .. ':unlock', 'ends ' .. lease) end
@@ -56,7 +61,7 @@ if record then
   local lives = tonumber(redis.call('ZSCORE', deadlines, id) or nil)
   if lives then
     if queued then
-      redis.call('ZREM', line, claim)
+      -- include: quit
       -- include: admit { by = nil, mine = nil, asks = nil, deaf = {} }
     end
     return 'granted ' .. record:sub(1, TOKEN_END) .. ' ' .. lives - now
@@ -72,15 +77,15 @@ end
 if leftBehind then queued = LIFE_UNKNOWN end
 
 local ticket = NO_TICKET
-if mode == 'queue' and (queued or taken + wants > of + 0) then
+-- include: may
+if mode == 'queue' and not may then
   local ttl, headStart = claim:match(WAITING, TERMS_AT)
   -- include: clock
   ticket = headStart == '0' and tick or string.format('%.0f', clock - headStart)
-  local joined = redis.call('ZADD', line, 'NX', ticket, claim) == 1
+  -- include: join
   -- include: enqueue { queue = line, fresh = redis.call('ZCOUNT', line, '-inf', '+inf') == 1 }
   -- include: linger
   if not joined then
-    ticket = string.format('%.0f', redis.call('ZSCORE', line, claim))
     redis.call('ZADD', deadlines, WAITER + now + ttl, id)
     redis.call('PEXPIREAT', deadlines, keep)
   end
@@ -95,8 +100,9 @@ if queued then
   if unfinished then return 'unfinished' end
   holds = holds + math.floor(#admitted / 2)
 end
-if not queued and taken + wants <= of + 0 then
-  taken = taken + wants
+-- include: may
+if may then
+  -- include: take
   -- include: token { grants = {} }
   -- include: hold
   return granted .. token

@@ -12,6 +12,9 @@
 --   deadlines   ZSET    see lua/shared/live.lua
 --   queue?      ZSET    fair waiters by ticket
 --   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
+--   waiting?    ZSET    only of a semaphore with groups: the waiters of the groups (lua/permits/semaphore/groups/queues.lua)
+--   turns?      ZSET    only of a semaphore with groups: the groups whose turn may come (lua/permits/semaphore/groups/settle.lua)
+--   shares?     HASH    only of a semaphore with groups: what the groups have had (lua/permits/semaphore/groups/settle.lua)
 --   none?       string  only in a cluster: see lua/shared/settled.lua
 -- ARGV
 --   request     string  an unguessable name for this request only
@@ -25,6 +28,7 @@
 --   MOST_FORCED = 250  holds ended by one call, at most
 local id = ''
 -- include: permits
+-- include: mode { call = {} }
 
 -- include: queues
 -- include: time

@@ -9,6 +9,9 @@
 --   deadlines   ZSET    see lua/shared/live.lua
 --   queue?      ZSET    fair waiters by ticket
 --   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
+--   waiting?    ZSET    only of a semaphore with groups: the waiters of the groups (lua/permits/semaphore/groups/queues.lua)
+--   turns?      ZSET    only of a semaphore with groups: the groups whose turn may come (lua/permits/semaphore/groups/settle.lua)
+--   shares?     HASH    only of a semaphore with groups: what the groups have had (lua/permits/semaphore/groups/settle.lua)
 --   none?       string  only in a cluster: see lua/shared/settled.lua
 -- ARGV
 --   id          string  the hold to end; the reply contains the grants to waiters of the same client in the same queue
@@ -19,6 +22,7 @@
 --   ended       the hold did not exist
 -- Invariants: I2 I3 I4 I5 I7
 -- include: permits
+-- include: mode { call = {} }
 if not record then return 'ended' end
 local client = id:sub(1, CLIENT_END)
 

@@ -13,6 +13,9 @@
 --   deadlines   ZSET    see lua/shared/live.lua
 --   queue?      ZSET    fair waiters by ticket
 --   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
+--   waiting?    ZSET    only of a semaphore with groups: the waiters of the groups (lua/permits/semaphore/groups/queues.lua)
+--   turns?      ZSET    only of a semaphore with groups: the groups whose turn may come (lua/permits/semaphore/groups/settle.lua)
+--   shares?     HASH    only of a semaphore with groups: what the groups have had (lua/permits/semaphore/groups/settle.lua)
 --   none?       string  only in a cluster: see lua/shared/settled.lua
 -- ARGV
 --   ttl         ms      the waiters' own expiry
@@ -24,6 +27,7 @@
 local client = waiters[1]:sub(1, CLIENT_END)
 local id = client
 -- include: permits
+-- include: mode { call = waiters }
 
 -- include: queues
 -- include: line { claim = waiters[1] }
@@ -48,8 +52,8 @@ for i = 1, #waiters, 2 do
   end
 end
 if #joins > 0 then
-  redis.call('ZADD', line, 'NX', (table.unpack or unpack)(joins))
   redis.call('ZADD', deadlines, (table.unpack or unpack)(times))
+  -- include: rejoin
   -- include: enqueue { queue = line, fresh = true, tick = string.format('%.0f', clock) }
   -- include: linger
   redis.call('PEXPIREAT', deadlines, keep)

@@ -5,7 +5,7 @@
 -- message, the client is gone: its grants are not written, and the search for waiters continues. Waiters that need no
 -- message are in one group, to which no message is sent.
 --
--- If the queue is empty afterwards, unfair waiters receive a message that there may be room.
+-- If nobody is left whom others have to let pass, unfair waiters receive a message that there may be room.
 --
 -- Takes
 --   word        string   the first word of the message
@@ -14,6 +14,10 @@
 --   asks?       ZSET     see lua/shared/told.lua
 --   lock        HASH     the lock
 --   deadlines   ZSET     the ends of holds, and waiters' deadlines (lua/shared/live.lua)
+--   queue?      ZSET     only of a semaphore with groups: its waiters without a group
+--   waiting?    ZSET     only of a semaphore with groups: see lua/permits/semaphore/groups/queues.lua
+--   turns?      ZSET     only of a semaphore with groups: see lua/permits/semaphore/groups/settle.lua
+--   shares?     HASH     only of a semaphore with groups: see lua/permits/semaphore/groups/settle.lua
 --   deaf        list     the clients that receive no message, each with the value `true`
 --   lines       ZSETs   the queues of the fair waiters
 --   now         ms       the server's time
@@ -21,6 +25,7 @@
 --   stamp       string   the server's time, µs as text
 -- Changes
 --   taken       number   includes what the admitted waiters want
+--   grouped?    boolean  only of a semaphore with groups: see lua/permits/semaphore/groups/mode.lua
 --   queued      ms       absent if the queue is empty afterwards
 --   clock       µs       advances to the last token
 --   keep        ms       grows if the lock's key has to live longer
@@ -56,7 +61,7 @@ while again do
     if reached == 0 then
       deaf[client], again = true, true
       for _, claim in ipairs(grant.claims) do
-        taken = taken - claim:match(WANTS, TERMS_AT)
+        -- include: undo
       end
     else
       for i, claim in ipairs(grant.claims) do
@@ -98,6 +103,7 @@ while again do
     again = false
   end
 end
-if not queued then
+-- include: mark
+if passable then
   heard = tonumber(redis.pcall('PUBLISH', lock .. ':unlock', by and 'free ' .. by or 'free')) or 0
 end

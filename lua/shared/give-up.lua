@@ -7,6 +7,10 @@
 --   record     string  see lua/shared/permits.lua
 --   lock       HASH    the lock
 --   deadlines  ZSET    see lua/shared/live.lua
+--   queue?      ZSET     only of a semaphore with groups: its waiters without a group
+--   waiting?    ZSET     only of a semaphore with groups: see lua/permits/semaphore/groups/queues.lua
+--   turns?      ZSET     only of a semaphore with groups: see lua/permits/semaphore/groups/settle.lua
+--   shares?     HASH     only of a semaphore with groups: see lua/permits/semaphore/groups/settle.lua
 -- Changes
 --   taken      number  without the permits of this hold
 taken = taken - record:match(WANTS, RECORD_TERMS_AT)

@@ -4,7 +4,9 @@
  *   mutex:                  "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <owner><label>"
  *   semaphore, read-write:  "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <permits>/<of> <owner><label>"
  *
- * `<permits>` is how many permits the claim wants, and `<of>` is how many the lock has. Owner and label may contain any
+ * `<permits>` is how many permits the claim wants, and `<of>` is how many the lock has. If the claim has a group, these
+ * numbers are followed by `;<limit>;<weight>;<group>`. Limit and weight may be empty, and the group is encoded as a part
+ * of a URL, so it has no spaces and no semicolons. Owner and label may contain any
  * character, so the claim states the owner's length in bytes. If that length is 0, the caller gave no owner, and the
  * claim's id serves as the owner.
  *
@@ -29,6 +31,34 @@ export interface DecodedClaim {
   readonly headStart: number
   /** How many permits the claim wants, and how many the lock has; absent for a mutex. */
   readonly wants?: readonly [permits: number, of: number]
+  readonly group?: ClaimedGroup | undefined
+}
+
+/** The group of a claim. */
+export interface ClaimedGroup {
+  readonly name: string
+  /** How many permits the group may have at a time; undefined: as many as there are. */
+  readonly limit: number | undefined
+  /** The weight that the claim gives to the group; undefined: it leaves the weight as it is. */
+  readonly weight: number | undefined
+}
+
+const permitsOf = '(\\d+)\\/(\\d+)(?:;(\\d*);([^;]*);(\\S+))?'
+const terms = new RegExp(`^${permitsOf}$`)
+
+/** Reads `Claim.wants` of a semaphore. */
+export function decodeWants(text: string): { permits: number; of: number; group: ClaimedGroup | undefined } {
+  const [, permits, of, limit, weight, name] = terms.exec(text) ?? []
+  return { permits: Number(permits), of: Number(of), group: groupOf(limit, weight, name) }
+}
+
+function groupOf(limit?: string, weight?: string, name?: string): ClaimedGroup | undefined {
+  if (name === undefined) return undefined
+  return {
+    name: decodeURIComponent(name),
+    limit: limit ? Number(limit) : undefined,
+    weight: weight ? Number(weight) : undefined,
+  }
 }
 
 export interface DecodedHolder {
@@ -49,13 +79,13 @@ export function encodeClaim(claim: Claimed, waiterTtl: number, wants = claim.wan
   return owner !== id ? `${id} ${Buffer.byteLength(owner)} ${terms} ${owner}${label}` : `${id} 0 ${terms} ${label}`
 }
 
-const permitsClaim = /^(\S+ \d+ \d+ \d+ \d+) (\d+)\/(\d+)( [\s\S]*)$/
+const permitsClaim = new RegExp(`^(\\S+ \\d+ \\S+ \\d+ \\d+) ${permitsOf}( [\\s\\S]*)$`)
 
 /** Reads a claim of a semaphore or a read-write lock. Returns undefined if the text is not such a claim. */
 export function decodePermitsClaim(text: string): (DecodedClaim & { wants: [number, number] }) | undefined {
-  const [, before, permits, of, names] = permitsClaim.exec(text) ?? []
+  const [, before, permits, of, limit, weight, name, names] = permitsClaim.exec(text) ?? []
   const claim = before && decodeClaim(before + names)
-  return claim ? { ...claim, wants: [Number(permits), Number(of)] } : undefined
+  return claim ? { ...claim, wants: [Number(permits), Number(of)], group: groupOf(limit, weight, name) } : undefined
 }
 
 /** Reads a claim of a mutex. Returns undefined if the text is not a claim. */

@@ -16,6 +16,7 @@ import type {
   Tended,
   Traits,
 } from '../kind.ts'
+import { decodeWants } from '../kinds/claim.ts'
 import { Disagreements } from '../kinds/disagreements.ts'
 import type { Keys } from '../redis/keys.ts'
 import type { Asked, MemoryLock } from './lock.ts'
@@ -114,7 +115,7 @@ export class MemoryKind<State> implements Kind<State> {
 
   #asked(claim: Claim): Asked {
     const { mode, wants = claim.wants ?? '1/1' } = this.#traits
-    const [permits, of] = wants.split('/').map(Number) as [number, number]
+    const { permits, of } = decodeWants(wants)
     return { ...claim, permits, of, mode, waiterTtl: this.#waiterTtl }
   }
 

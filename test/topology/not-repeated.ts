@@ -62,6 +62,11 @@ export const notRepeated: readonly Exception[] = [
       'mutexes only.',
   },
   { file: 'test/contract/semaphore.test.ts', on: withKinds, because: mutexesOnly },
+  {
+    file: 'test/contract/groups.test.ts',
+    on: ofOneServer,
+    because: `${mutexesOnly} A store in memory has no groups yet.`,
+  },
   { file: 'test/contract/read-write.test.ts', on: withKinds, because: mutexesOnly },
   { file: 'test/contract/other-kinds.test.ts', on: withKinds, because: mutexesOnly },
   { file: 'test/contract/local-handoff.test.ts', on: byRights, because: recordedOnce },

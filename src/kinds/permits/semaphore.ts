@@ -1,11 +1,15 @@
 /** The semaphore. It has a number of permits, and several owners may hold some of them at a time. */
 import { LockError } from '../../errors.ts'
 import type { KindDefinition, Traits } from '../../kind.ts'
+import { decodeWants } from '../claim.ts'
 import type { LockState } from '../state.ts'
+import { GroupRunner, type SemaphoreScripts, scripts } from './group-runner.ts'
 import { stateOfSemaphore } from './inspection.ts'
-import { namesOf, type PermitsNames } from './names.ts'
+import { type SemaphoreNames, semaphoreNamesOf } from './names.ts'
 import { Permits } from './permits.ts'
-import { scripts } from './semaphore/scripts.generated.ts'
+
+/** Stands for the limit of a group that may have all permits (lua/permits/semaphore/groups/mode.lua). */
+const NO_LIMIT = '-'
 
 const traits: Traits<LockState> = {
   noun: 'semaphore',
@@ -15,24 +19,41 @@ const traits: Traits<LockState> = {
   heldBy({ taken }, { wants }) {
     if (!taken) return undefined
     const [permits, holds] = taken
-    return `${permits} of ${wants?.split('/')[1]} permits are taken by${holds > 1 ? ` ${holds} holders, the first is` : ''}`
+    return `${permits} of ${wants && decodeWants(wants).of} permits are taken by${holds > 1 ? ` ${holds} holders, the first is` : ''}`
   },
   // Different numbers are allowed: each call is limited only by the number that it gives, so a deployment can raise the
   // number while old clients still run. But different numbers may also be a mistake.
-  differs({ key, wants }, among, label) {
-    const numbers = `this call sets permits to ${wants?.split('/')[1]}, but the holder ${label} set it to ${among}`
-    return new LockError(
-      'ERR_LOCK_PERMITS',
-      `semaphore "${key}": ${numbers}; pass the same number in all calls, because each call is limited only by its own number`,
-      key,
+  differs({ key, wants = '' }, among, label) {
+    const { of, group } = decodeWants(wants)
+    const [others, limit, weight] = among.split(';')
+    const own = 'pass the same number in all calls, because each call is limited only by its own number'
+    const told = (what: string) => new LockError('ERR_LOCK_PERMITS', `semaphore "${key}": this call sets ${what}`, key)
+    if (others && others !== `${of}`)
+      return told(`permits to ${of}, but the holder ${label} set it to ${others}; ${own}`)
+    if (!group || limit === undefined) return undefined
+    const ours = group.limit ?? 'none'
+    const theirs = limit === NO_LIMIT ? 'none' : limit
+    if (`${ours}` !== theirs) {
+      return told(`groupLimit of the group "${group.name}" to ${ours}, but another call set it to ${theirs}; ${own}`)
+    }
+    if (group.weight === undefined || group.weight === Number(weight)) return undefined
+    return told(
+      `groupWeight of the group "${group.name}" to ${group.weight}, but it was ${weight}; the newest weight counts`,
     )
   },
 }
 
-export const semaphore: KindDefinition<LockState, typeof scripts, PermitsNames> = {
+export const semaphore: KindDefinition<LockState, SemaphoreScripts, SemaphoreNames> = {
   name: 'semaphore',
   traits,
-  namesOf,
+  namesOf: semaphoreNamesOf,
   scripts,
-  make: parts => new Permits(parts, traits),
+  make({ scripts: runner, replicated, ...parts }) {
+    const grouped = new Set<string>()
+    const running = {
+      scripts: new GroupRunner(runner, grouped),
+      replicated: replicated && new GroupRunner(replicated, grouped),
+    }
+    return new Permits({ ...parts, ...running }, traits)
+  },
 }
