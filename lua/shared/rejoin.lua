@@ -3,4 +3,4 @@
 -- Takes
 --   line    ZSET  the queue
 --   joins   list  ticket, claim for each waiter
-redis.call('ZADD', line, 'NX', unpack(joins))
+redis.call('ZADD', line, 'NX', (table.unpack or unpack)(joins))

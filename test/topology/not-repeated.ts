@@ -64,7 +64,7 @@ export const notRepeated: readonly Exception[] = [
   { file: 'test/contract/semaphore.test.ts', on: withKinds, because: mutexesOnly },
   {
     file: 'test/contract/groups.test.ts',
-    on: ofOneServer,
+    on: byRights,
     because: `${mutexesOnly} A store in memory has no groups yet.`,
   },
   { file: 'test/contract/read-write.test.ts', on: withKinds, because: mutexesOnly },

@@ -305,7 +305,8 @@ test.each([
   { kind: writing, ended: ['released', 'swept', 'swept'] },
 ])('Lua 5.4 also runs what the simulation does not call: long queues of a $kind.name', ({ kind, ended }) => {
   const memory = new FakeRedis({ micros: 1_750_000_000_123_456 }, () => 0)
-  const keys = new Keys(new Namespace('lock:', false), kind)
+  const space = new Namespace('lock:', false)
+  const keys = kind === semaphore ? new Keys(space, semaphore) : new Keys(space, writing)
   const names: Record<string, string> = { ...keys.of('k') }
   const scripts: ScriptSet = kind.scripts
   const run = (name: string, args: Record<string, unknown>) => {
