@@ -13,7 +13,7 @@
 --   ticket?  string  the ticket of the last waiter of the previous page; absent: this is the first page
 --   behind?  string  the claim of that waiter; if present, only its queue is read
 -- Replies
---   state    now µs, {holder, deadline ms, …}, {record, …}, {claim, ticket, …}, {waiter, deadline ms, …}, {waiters read from each queue}
+--   state    now µs, {holder, deadline ms, …}, {record, …}, {claim, ticket, …}, {waiter, deadline ms, …}, {waiters read from each queue}, pace (lua/shared/sample.lua)
 local id = ''
 -- include: permits
 
@@ -40,4 +40,4 @@ for _, queue in ipairs(lines) do
   -- include: page
   sizes[#sizes + 1] = size
 end
-return { 'state', string.format('%.0f', micros), live, records, page, times, sizes }
+return { 'state', string.format('%.0f', micros), live, records, page, times, sizes, pace }

@@ -73,6 +73,8 @@ export class Hold {
   readonly name: HoldName
   readonly token: number
   readonly via: Via
+  /** The numbers of the permits, if the call has asked for them. */
+  readonly slots: readonly number[] | undefined
   /** The run of hand-offs within this client to which this hold belongs. */
   readonly run: Run | undefined
   /** When the hold was granted, in monotonic ms. */
@@ -117,6 +119,7 @@ export class Hold {
     this.name = run?.name ?? claim
     this.token = grant.token
     this.via = grant.via
+    this.slots = grant.slots
     this.run = run
     this.since = now
     this.waited = now - asked.since

@@ -1,6 +1,7 @@
 /** Inspection of semaphores and read-write locks. */
-import type { Found, Parts } from '../../kind.ts'
+import type { Found, Pace, Parts, Traits } from '../../kind.ts'
 import { decodePermitsClaim } from '../claim.ts'
+import { decodePace, placed } from '../expected.ts'
 import { PAGE, QueuedInspection } from '../queued-inspection.ts'
 import {
   decodeQueue,
@@ -31,6 +32,7 @@ interface Page {
    * of the grant. So the newest call has the largest `at`.
    */
   readonly numbers: readonly (readonly [at: number, of: number])[]
+  readonly pace: Pace | undefined
 }
 
 export class PermitsInspection extends QueuedInspection {
@@ -67,7 +69,8 @@ export class PermitsInspection extends QueuedInspection {
       for (const waiter of page.waiters) if (!waiters.has(waiter.id)) waiters.set(waiter.id, waiter)
       for (const number of page.numbers) if (!latest || number[0] > latest[0]) latest = number
     } while (page.full || ends.length > 0)
-    return this.#stateOf(key, { holders: [...holders.values()], waiters: [...waiters.values()], permits: latest?.[1] })
+    const found = { holders: [...holders.values()], waiters: [...waiters.values()], permits: latest?.[1] }
+    return this.#stateOf(key, { ...found, pace: page.pace })
   }
 
   async isLocked(key: string): Promise<boolean> {
@@ -82,25 +85,27 @@ export class PermitsInspection extends QueuedInspection {
     const { names, scripts } = this.#parts
     const args = { most, after, ticket: behind?.ticket, behind: behind?.claim }
     const { values } = await scripts.run('inspect', names.of(key), args)
-    const [micros, live, records, queue, deadlines, sizes] = values as [
+    const [micros, live, records, queue, deadlines, sizes, stored] = values as [
       string,
       string[],
       string[],
       string[],
       string[],
       number[],
+      string?,
     ]
     const now = Math.floor(Number(micros) / 1000)
     const numbers: [number, number][] = []
-    const holders = pairs(live).flatMap(([id, deadline], i): HolderState[] => {
+    const holders = pairs(live).flatMap(([, deadline], i): HolderState[] => {
       const [, token, text = ''] = /^(\d+) ([\s\S]*)$/.exec(records[i] ?? '') ?? []
       const claim = decodePermitsClaim(text)
       if (!claim) return []
-      const { owner, label, wants } = claim
+      const { id, owner, label, wants, slots } = claim
       const fencingToken = Number(token)
       numbers.push([fencingToken, wants[1]])
       const heldFor = Math.max(0, now - Math.floor(fencingToken / 1000))
-      return [{ id, owner, label, permits: wants[0], fencingToken, heldFor, ttl: Number(deadline) - now }]
+      const ttl = Number(deadline) - now
+      return [{ id, owner, label, permits: wants[0], ...(slots && { slots }), fencingToken, heldFor, ttl }]
     })
     const queued = decodeQueue(queue, decodePermitsClaim)
     for (const { claim, joined } of queued) numbers.push([joined, claim.wants[1]])
@@ -113,7 +118,7 @@ export class PermitsInspection extends QueuedInspection {
     const waiters = waitersOf(queued, new Map(pairs(deadlines)), Number(micros))
     const [lastId, deadline] = live.slice(-2)
     const last = deadline === undefined ? after : `${deadline} ${lastId}`
-    return { holders, last, full: live.length === 2 * most, waiters, ends, numbers }
+    return { holders, last, full: live.length === 2 * most, waiters, ends, numbers, pace: decodePace(stored) }
   }
 }
 
@@ -127,8 +132,9 @@ export function inOrder(a: HolderState, b: HolderState): number {
   return byGrant || (a.id < b.id ? -1 : 1)
 }
 
-export function stateOfSemaphore(key: string, { holders: found, waiters, permits }: Found): LockState {
-  const holders = [...found].sort(inOrder)
+export function stateOfSemaphore(key: string, found: Found, expects: Traits['expects']): LockState {
+  const { waiters, permits } = found
+  const holders = [...found.holders].sort(inOrder)
   return {
     key,
     kind: 'semaphore',
@@ -136,6 +142,6 @@ export function stateOfSemaphore(key: string, { holders: found, waiters, permits
     ...(permits !== undefined && { permits }),
     taken: holders.reduce((sum, { permits = 0 }) => sum + permits, 0),
     holders,
-    waiters: waiters.map((waiter, i) => ({ ...waiter, position: i + 1 })),
+    waiters: placed(waiters, found, (at, pace, waiter) => expects(at, pace, `${waiter.permits}/${permits}`)),
   }
 }
