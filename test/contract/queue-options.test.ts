@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { type Lease, LockArgumentError, LockLostError, LockQueueFullError, LockTimeoutError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
 import { heard, promptly, rejection } from '../kit/outcomes.ts'
-import { park, parkMany } from '../kit/parking.ts'
+import { park, parkMany, ways } from '../kit/parking.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
@@ -63,21 +63,6 @@ describe('maxWaiters', () => {
       })
     },
   )
-
-  test.each(kindsHere)('does not count waiters that have died ($kind)', async ({ client, peer }) => {
-    const locks = client()
-    const key = freshKey()
-    const held = await locks.lock(key)
-    const dying = await peer({ waiterTtl: 600 })
-    dying.lock(key, { fair: true }).catch(() => {})
-    await eventually(async () => (await locks.inspect(key)).waiters.length === 1)
-    await rejection(locks.lock(key, { maxWaiters: 1 }), LockQueueFullError)
-    dying.kill()
-    await eventually(async () => (await locks.inspect(key)).waiters.length === 0)
-    const { lease } = await park(locks, key, { maxWaiters: 1 })
-    await held.release()
-    await (await lease).release()
-  })
 })
 
 describe('minHold', () => {
@@ -111,6 +96,19 @@ describe('minHold', () => {
       expect(next.fencingToken).toBeGreaterThan(lease.fencingToken)
       await next.release()
       for (const wait of waits) await (await promptly(wait)).release()
+    },
+  )
+
+  test.each(kindsHere.flatMap(each => ways.map(fair => ({ ...each, fair }))))(
+    'ends for those who wait already, long before their next heartbeat ($kind, fair: $fair)',
+    async ({ client, fair }) => {
+      const long = { waiterTtl: 60_000, lease: 60_000 }
+      const [one, two] = [client(long), client(long)]
+      const key = freshKey()
+      const held = await one.lock(key, { minHold: 1_000 })
+      const { lease } = await park(two, key, { fair })
+      await held.release()
+      expect((await promptly(lease)).via).toBe('expiry')
     },
   )
 
