@@ -284,6 +284,12 @@ export class KeyedLock implements Lock<SemaphoreOptions>, Holdable<Lease, Semaph
     return this.calls.releaseQuietly(lease)
   }
 
+  /** Gives back a lease that nobody has used. */
+  giveUp(lease: Lease): Promise<boolean> {
+    lease.unused()
+    return this.giveBack(lease)
+  }
+
   /**
    * Identifies the lock among the locks of all kinds. A client that takes several locks takes them in the order of
    * these strings.

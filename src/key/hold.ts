@@ -70,7 +70,7 @@ export class Hold {
    * The name by which Redis knows the hold. After a hand-off within this client, Redis still uses the name of the first
    * hold in the run of hand-offs.
    */
-  readonly name: HoldName
+  name: HoldName
   readonly token: number
   readonly via: Via
   /** The numbers of the permits, if the call has asked for them. */
@@ -173,6 +173,12 @@ export class Hold {
       if (this.#state.is === 'lost') this.#controller.abort(this.#state.loss)
     }
     return this.#controller.signal
+  }
+
+  /** The caller has done nothing under the lock, so its release need not wait for `minHold`. */
+  unused(): void {
+    const { key, id } = this.name
+    this.name = { key, id }
   }
 
   /** Marks the hold as being released. Returns false if it was no longer held. */

@@ -112,6 +112,11 @@ export class Lease implements AsyncDisposable {
     return this.#releasing
   }
 
+  /** Said before the release of a lease that nobody has used: the option `minHold` does not count. @internal */
+  unused(): void {
+    this.#hold.unused()
+  }
+
   /**
    * Calls `release`, for `await using`.
    * @throws LockConnectionError as `release` does
