@@ -16,7 +16,7 @@ test('no GPU is given to two workers, all are used, and that of a killed worker 
   expect((await log()).slice(1)).not.toContain('begin 0')
   await doomed.end('SIGKILL')
   await scene.redis.rpush('example:gpu-log', 'end 0')
-  expect(await Promise.all(workers.map(worker => worker.ended))).toEqual([0, 0, 0, 0])
+  expect(await Promise.all(workers.map(worker => worker.ended()))).toEqual([0, 0, 0, 0])
   const busy = new Set<string>()
   const used = new Set<string>()
   for (const line of await log()) {
