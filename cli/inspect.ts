@@ -93,5 +93,8 @@ function queueOf({ kind, waiters }: LockState): string {
     showTime(waiter.expiresIn),
     ...(estimated ? [waiter.expected === undefined ? '' : showTime(waiter.expected)] : []),
   ])
-  return plainTable(['', 'waits', ...(mutex ? [] : [shareTitles[kind]]), 'for', 'expires in', ...(estimated ? ['expected in'] : [])], rows)
+  return plainTable(
+    ['', 'waits', ...(mutex ? [] : [shareTitles[kind]]), 'for', 'expires in', ...(estimated ? ['expected in'] : [])],
+    rows,
+  )
 }

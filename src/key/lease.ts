@@ -33,7 +33,7 @@ export class Lease implements AsyncDisposable {
    * @since 0.2.0
    */
   readonly slots: readonly number[] | undefined
-  /** The smallest of `slots`. @since 0.2.0 */
+  /** The smallest of `slots`: the number of the first permit, from 0. @since 0.2.0 */
   readonly slot: number | undefined
   readonly #hold: Hold
   readonly #holds: Pick<Holds, 'remaining' | 'lasts' | 'renew' | 'release'>

@@ -304,10 +304,12 @@ function withPermits(plan: Plan, random: Random): Plan {
   const of = random.int(1, 5)
   const numbers = random.chance(0.2) ? [of, of + 1] : [of]
   const small = random.chance(0.5)
+  const numbered = random.pick([0, 0.5, 1])
   const calls = plan.calls.map(call => {
     const number = random.pick(numbers)
     const permits = small && random.chance(0.7) ? 1 : random.int(1, number)
-    return { ...call, request: { ...call.request, wants: `${permits}/${number}` }, nested: undefined }
+    const wants = `${permits}/${number}${random.chance(numbered) ? 's' : ''}`
+    return { ...call, request: { ...call.request, wants }, nested: undefined }
   })
   return { ...plan, kind: 'semaphore', calls }
 }

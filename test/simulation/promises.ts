@@ -219,5 +219,7 @@ function isEnabled(state: LockState, waiting: readonly Open[], now: number, read
   const [head] = live
   if (head && readWrite && taken > 0 && live.some(({ claim }) => writes(claim))) return false
   if (head) return fits(...head.claim.wants!)
-  return waiting.every(({ wants }) => fits(...(wants!.split('/').map(Number) as [number, number])))
+  return waiting.every(({ wants }) =>
+    fits(...(wants!.split('/').map(text => Number.parseInt(text, 10)) as [number, number])),
+  )
 }
