@@ -27,3 +27,7 @@
 --   WAITING = '^ %d+ %S+ (%d+) (%d+) '              waiterTtl, headStart
 --   LEASE_AND_WAITING = '^ %d+ (%d+)%S* (%d+) (%d+) '  lease, waiterTtl, headStart
 bytes, names = holder:match(NAMES, HELD_TERMS_AT)
+-- The owner of a retained hold does not re-enter it (lua/shared/retain.lua), so its waiters need not try.
+if holder:sub(HELD_ID_AT, HELD_ID_AT) == KEPT then
+  names, bytes = names:sub(bytes + 1), '0'
+end

@@ -21,7 +21,8 @@ ends = now + lease
 holder = token .. ' ' .. stamp .. ' ' .. claim
 -- include: life { deadline = ends }
 if sampled then
-  redis.call('HSET', lock, 'holder', holder, 'clock', token, 'keep', keep, 'pace', sampled)
+  redis.call('HSET', lock, 'holder', holder, 'clock', token, 'pace', sampled)
+  if life then redis.call('HSET', lock, 'keep', life) end
 elseif life then
   redis.call('HSET', lock, 'holder', holder, 'clock', token, 'keep', life)
 else

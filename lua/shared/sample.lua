@@ -4,6 +4,8 @@
 -- Only a release that finds callers queued adds its hold: it reads and writes the time and the hash anyway, so this
 -- costs no command. A run of hand-offs within a client counts as one hold, because the queue waits for the whole run.
 --
+-- The steps are written with comparisons, because calls of math functions would cost more than the arithmetic.
+--
 -- Takes
 --   spent     number  the length of the hold, µs; in a semaphore, times its permits
 --   pace?     string  the mean in µs, times COUNTS, plus the number of holds that it is made of
@@ -16,6 +18,8 @@
 --   MOST_SPENT = 100000000000000  a larger number would lose digits
 local known = (pace or 0) + 0
 local count = known % COUNTS
-local mean, many = (known - count) / COUNTS, math.min(count + 1, MOST_COUNTED)
-mean = mean + (math.min(math.max(spent, 0), MOST_SPENT) - mean) / math.min(many, WEIGHT)
-renewed = string.format('%.0f', math.floor(mean) * COUNTS + many)
+local mean, length = (known - count) / COUNTS, spent
+if count < MOST_COUNTED then count = count + 1 end
+if length < 0 then length = 0 elseif length > MOST_SPENT then length = MOST_SPENT end
+mean = mean + (length - mean) / (count < WEIGHT and count or WEIGHT)
+renewed = string.format('%.0f', (mean - mean % 1) * COUNTS + count)
