@@ -76,14 +76,15 @@ if leftBehind then queued = LIFE_UNKNOWN end
 
 local ticket, most = NO_TICKET, mode and tonumber(mode)
 local joins = mode == 'queue' or most
-if most and taken + wants > of + 0 then
+local fits = taken + wants <= of + 0
+if most and (queued or not fits) then
   local waiting = 0
   for _, queue in ipairs(lines) do
     -- include: crowd { most = most - waiting }
     -- A caller that is queued keeps its place.
     waiting = crowd < 0 and NEVER_FULL or waiting + crowd
   end
-  if waiting >= most then
+  if waiting >= most and (waiting > 0 or not fits) then
     -- include: pacing
     return 'full ' .. waiting .. ' 0' .. paced
   end

@@ -129,9 +129,10 @@ export class MemoryLock {
     if (owned.length > 0 && !waits && !this.#find(asked.id)) throw new LockDeadlockError(asked.key)
     if (join && (this.#waits || !this.#fits(asked))) {
       const crowd = this.#find(asked.id) || waits ? Number.NEGATIVE_INFINITY : this.#alive().length
-      // If there is room, the first waiter is about to get it, and this call would be behind the others.
-      const behind = this.#fits(asked) ? crowd - 1 : crowd
-      if (behind >= Math.max(0, asked.maxWaiters ?? Number.POSITIVE_INFINITY)) return crowd
+      const fits = this.#fits(asked)
+      // If a mutex is free, the first waiter is about to get it, and this call would be behind the others.
+      const behind = this.#mutex && fits ? crowd - 1 : crowd
+      if (behind >= (asked.maxWaiters ?? Number.POSITIVE_INFINITY) && (crowd > 0 || !fits)) return crowd
       this.#join(asked, this.#hub.tick() - Math.round(asked.headStart * 1_000))
     }
     this.#admit(lapsed ?? 'handoff', undefined, [asked.id])

@@ -65,6 +65,22 @@ describe('maxWaiters', () => {
   )
 })
 
+test('maxWaiters counts those whom a call has to let pass although there is room for it', async () => {
+  const [one, two] = clients(2)
+  const [key, other] = [freshKey(), freshKey()]
+  const [reading, three] = [await one!.readWrite(key).read.lock(), one!.semaphore(other, 3)]
+  const taken = await three.lock({ permits: 2 })
+  const waits = [two!.readWrite(key).write.lock({ fair: true }), three.lock({ permits: 2, fair: true })]
+  await eventually(async () => (await one!.readWrite(key).inspect()).waiters.length === 1)
+  await eventually(async () => (await three.inspect()).waiters.length === 1)
+  for (const lock of [one!.readWrite(key).read, two!.semaphore(other, 3)]) {
+    expect(await rejection(lock.lock({ maxWaiters: 1 }), LockQueueFullError)).toMatchObject({ waiters: 1 })
+    waits.push(lock.lock({ maxWaiters: 2 }))
+  }
+  for (const lease of [reading, taken]) await lease.release()
+  for (const wait of waits) await (await promptly(wait)).release()
+})
+
 describe('minHold', () => {
   test.each(kindsHere)(
     'keeps a released lock taken, over for its caller, until it has passed ($kind)',
