@@ -50,8 +50,8 @@ test.each(kinds)(
   'of a holder with `minHold`: I1, the lock stays taken until then, and longer than the lease ($kind)',
   async ({ client, peer: start }) => {
     const key = freshKey()
-    const begun = performance.now()
     const peer = await start({ ...long, lease: 200 })
+    const begun = performance.now()
     await peer.lock(key, { minHold: 2_000 })
     await peer.kill()
     const next = await within(2_000 + PROMPT, client().lock(key))
