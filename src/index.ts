@@ -25,6 +25,7 @@ export {
   LockDeadlockError,
   LockError,
   LockLostError,
+  LockQueueFullError,
   LockTimeoutError,
 } from './errors.ts'
 export type { ClientEvents } from './events.ts'

@@ -32,6 +32,12 @@ export interface WaiterState {
   readonly waited: number
   /** ms until the waiter expires and is skipped, unless its process sends a heartbeat first. @since 0.1.0 */
   readonly expiresIn: number
+  /**
+   * ms until its grant, estimated from the last holds that ended while callers were queued, at most 32. Absent until
+   * there were 8 of them.
+   * @since 0.2.0
+   */
+  readonly expected?: number
 }
 
 /**
@@ -51,11 +57,13 @@ export interface HolderState {
   readonly permits?: number
   /** For a semaphore: the group of the holder's call, if it gave one. @since 0.2.0 */
   readonly group?: string
+  /** For a semaphore: the numbers of these permits, if the holder's call has asked for them. @since 0.2.0 */
+  readonly slots?: readonly number[]
   /** The fencing token of the holder's grant. @since 0.2.0 */
   readonly fencingToken: number
   /** ms since the holder's grant. @since 0.2.0 */
   readonly heldFor: number
-  /** ms until the holder's lease ends. @since 0.2.0 */
+  /** ms until the holder's lease ends; if its `minHold` ends later, until then. @since 0.2.0 */
   readonly ttl: number
 }
 
@@ -95,7 +103,7 @@ export interface LockState {
   readonly holds: number
   /** The fencing token of the present grant. @since 0.1.0 */
   readonly fencingToken?: number
-  /** ms until the holder's lease ends. @since 0.1.0 */
+  /** ms until the holder's lease ends; if its `minHold` ends later, until then. @since 0.1.0 */
   readonly ttl?: number
   /**
    * For a semaphore: how many permits it has, according to the newest call of a holder or waiter; absent if there is no

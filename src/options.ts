@@ -83,6 +83,31 @@ export interface LockOptions {
    * @since 0.2.0
    */
   label?: string | undefined
+  /**
+   * The number of waiting callers from which on no more may wait: if so many are in the fair queue already, the call rejects with LockQueueFullError at once, unless the lock
+   * is free or the call re-enters. `0`: the call never waits. With this option the call joins the queue at once, as with
+   * `fair: true`, so the server decides. A single attempt never waits, so the option has no effect on it.
+   * @defaultValue none: any number of callers may wait
+   * @since 0.2.0
+   */
+  maxWaiters?: number | undefined
+  /**
+   * For how many ms from the grant the lock stays taken at least, even if the lease is released earlier, or its process
+   * ends. For its caller, a released hold is over: `release` resolves at once, nothing renews the hold, and its owner
+   * does not re-enter. `forceRelease` ends it. May be longer than the lease. Re-entries do not change it.
+   * @defaultValue `0`
+   * @since 0.2.0
+   */
+  minHold?: number | undefined
+  /**
+   * If true, and the call's expected wait is longer than its `timeout`, the call ends at once, as if the timeout had
+   * passed: `lock` rejects with LockTimeoutError, and `tryLock` resolves to null. The wait is estimated from the last
+   * holds that ended while callers were queued; if these are fewer than 8, the call waits. The call joins the fair queue
+   * at once, as with `fair: true`, because only there it has a place. Without a `timeout`, the option has no effect.
+   * @defaultValue `false`
+   * @since 0.2.0
+   */
+  rejectLate?: boolean | undefined
 }
 
 /**
@@ -120,6 +145,13 @@ export interface SemaphoreOptions extends LockOptions {
    * @since 0.2.0
    */
   groupWeight?: number | undefined
+  /**
+   * If true, the lease has the numbers of its permits, `lease.slots`: the smallest from 0 that no other live hold with
+   * this option has. They are less than the number of permits that this call gives for the semaphore.
+   * @defaultValue `false`: the permits have no numbers, and reserve none
+   * @since 0.2.0
+   */
+  slots?: boolean | undefined
 }
 
 /**
@@ -265,6 +297,10 @@ export interface CallTerms {
   readonly label: string
   /** How much of the lock the call wants, in the format of `Claim.wants`. */
   readonly wants: string | undefined
+  readonly maxWaiters: number | undefined
+  /** In whole ms; undefined: 0. */
+  readonly minHold: number | undefined
+  readonly rejectLate: boolean
 }
 
 type Check = (name: string, value: unknown) => void
@@ -315,6 +351,12 @@ const atLeastOne: Check = (name, value) => {
 
 const replicaChecks: Record<keyof Replicas, Check> = { min: atLeastOne, timeout: duration(1), fsync: flag }
 
+const count: Check = (name, value) => {
+  if (!Number.isSafeInteger(value) || !((value as number) >= 0)) {
+    throw new LockArgumentError(name, value, 'a whole number, at least 0')
+  }
+}
+
 const lockChecks: Record<keyof LockOptions, Check> = {
   timeout: durationOrNever,
   signal: abortSignal,
@@ -326,6 +368,9 @@ const lockChecks: Record<keyof LockOptions, Check> = {
   headStart: duration(0),
   owner: text(1),
   label: text(0),
+  maxWaiters: count,
+  minHold: duration(0),
+  rejectLate: flag,
 }
 
 const clientChecks: Record<keyof ClientOptions, Check> = {
@@ -495,8 +540,12 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
  */
 export function callTermsOf(options: SemaphoreOptions, settings: Settings, permits?: number): CallTerms {
   if (permits === undefined) check('options', options, lockChecks, noGroups)
-  else check('options', options, { ...lockChecks, permits: permitsOf(permits), ...groupChecks })
-  const fair = options.group !== undefined || (options.fair ?? settings.fair)
+  else check('options', options, { ...lockChecks, permits: permitsOf(permits), slots: flag, ...groupChecks })
+  const { group, maxWaiters, minHold, rejectLate = false, slots } = options
+  const timeout = options.timeout ?? settings.timeout
+  // These options are about a place in the queue.
+  const placed = group !== undefined || maxWaiters !== undefined || (rejectLate && timeout !== undefined)
+  const fair = placed || (options.fair ?? settings.fair)
   const after = options.fairAfter ?? settings.fairAfter
   const fairAfter = fair || after === Number.POSITIVE_INFINITY ? undefined : after
   if (options.headStart !== undefined && !fair && fairAfter === undefined) {
@@ -504,7 +553,7 @@ export function callTermsOf(options: SemaphoreOptions, settings: Settings, permi
     throw new LockArgumentError('headStart', options.headStart, accepted)
   }
   return {
-    timeout: options.timeout ?? settings.timeout,
+    timeout,
     signal: options.signal,
     lease: Math.floor(options.lease ?? settings.lease),
     renew: options.renew ?? options.lease === undefined,
@@ -514,7 +563,13 @@ export function callTermsOf(options: SemaphoreOptions, settings: Settings, permi
     headStart: options.headStart ?? 0,
     owner: options.owner,
     label: options.label ?? settings.label,
-    wants: permits === undefined ? undefined : `${options.permits ?? 1}/${permits}${groupTermsOf(options)}`,
+    wants:
+      permits === undefined
+        ? undefined
+        : `${options.permits ?? 1}/${permits}${slots ? 's' : ''}${groupTermsOf(options)}`,
+    maxWaiters,
+    minHold: minHold ? Math.ceil(minHold) : undefined,
+    rejectLate,
   }
 }
 

@@ -37,7 +37,7 @@ if entry then
 end
 if record then
   outcome = 'returned'
-  -- include: give-up
+  -- include: give-up { sampled = nil }
 end
 -- Fast path: the usual case returns here, before the work that only rarer cases need.
 if outcome == 'absent' then return outcome end

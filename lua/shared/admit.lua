@@ -30,7 +30,7 @@
 --   clock       µs       advances to the last token
 --   keep        ms       grows if the lock's key has to live longer
 -- Gives
---   admitted    list     claim, token for each admitted waiter, grouped by client
+--   admitted    list     claim, token with numbers (lua/permits/semaphore/number.lua) for each admitted waiter, grouped by client
 --   heard       number   how many subscribers received the message that there may be room
 --   unfinished  boolean  the limit of one call was reached; the next call has to continue
 -- Constants
@@ -43,37 +43,41 @@ while again do
   local groups, grants = {}, {}
   for i, claim in ipairs(chosen) do
     -- include: token
+    local entry, answer
+    -- include: number
     -- include: told
     local group = told and TOLD or claim:sub(1, CLIENT_END)
     local grant = grants[group]
     if not grant then
-      grant = { claims = {}, ids = {}, tokens = {}, leases = {} }
+      grant = { claims = {}, ids = {}, tokens = {}, leases = {}, records = {}, answers = {} }
       grants[group] = grant
       groups[#groups + 1] = group
     end
     local at = #grant.claims + 1
     grant.claims[at], grant.ids[at], grant.tokens[at], grant.leases[at] = claim, claim:sub(1, ID_END), token, leases[i]
+    grant.records[at], grant.answers[at] = token .. ' ' .. entry, answer
   end
   local fields, ends, last, brief = {}, {}, 0, nil
   for _, client in ipairs(groups) do
     local grant = grants[client]
-    -- include: send { message = client ~= TOLD and word .. ' ' .. table.concat(grant.ids, ',') .. ' ' .. table.concat(grant.tokens, ',') .. ' ' .. lock }
+    -- include: send { message = client ~= TOLD and word .. ' ' .. table.concat(grant.ids, ',') .. ' ' .. table.concat(grant.answers, ',') .. ' ' .. lock }
     if reached == 0 then
       deaf[client], again = true, true
-      for _, claim in ipairs(grant.claims) do
+      for i, claim in ipairs(grant.claims) do
         -- include: undo
+        -- include: unnumber { record = grant.records[i] }
       end
     else
       for i, claim in ipairs(grant.claims) do
         local token, waiter, deadline = grant.tokens[i], grant.ids[i], now + grant.leases[i]
         fields[#fields + 1] = waiter
-        fields[#fields + 1] = token .. ' ' .. claim
+        fields[#fields + 1] = grant.records[i]
         ends[#ends + 1] = deadline
         ends[#ends + 1] = waiter
         last = math.max(last, deadline)
         brief = math.min(brief or deadline, deadline)
         admitted[#admitted + 1] = claim
-        admitted[#admitted + 1] = token
+        admitted[#admitted + 1] = grant.answers[i]
         -- include: own
       end
     end

@@ -38,6 +38,7 @@ if taken > 0 then
       if record then
         taken = taken - record:match(WANTS, RECORD_TERMS_AT)
         -- include: disown
+        -- include: unnumber
       end
     end
     holds = holds - #over

@@ -6,5 +6,7 @@
 --   of       string   how many the lock has, by the caller's claim
 --   queued?  ms       the time until which the queue's keys live
 -- Gives
+--   room     boolean  enough permits are free, whoever waits
 --   may      boolean  the caller may be granted them
-may = not queued and taken + wants <= of + 0
+room = taken + wants <= of + 0
+may = not queued and room

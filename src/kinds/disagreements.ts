@@ -21,7 +21,7 @@ export class Disagreements {
    */
   check(claim: Claim, among: string, label: string): void {
     const { differs } = this.#traits
-    if (!differs || claim.wants?.endsWith(`/${among}`)) return
+    if (!differs || claim.wants?.replace('s', '').endsWith(`/${among}`)) return
     if (this.#warned.has(claim.key) || this.#warned.size === MOST_WARNED) return
     const warning = differs(claim, among, label)
     if (!warning) return

@@ -1,4 +1,6 @@
 /** Decodes what all kinds store in the same form, for `inspect`. */
+
+import type { Pace } from '../kind.ts'
 import type { HolderState, LockState, WaiterState } from '../lock-state.ts'
 import type { DecodedClaim } from './claim.ts'
 
@@ -17,6 +19,7 @@ export interface StatePage {
   /** How many entries were read, including entries of waiters that have expired. */
   readonly size: number
   readonly last: QueueEntry | undefined
+  readonly pace: Pace | undefined
 }
 
 interface QueuedClaim<Decoded extends DecodedClaim = DecodedClaim> {

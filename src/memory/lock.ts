@@ -14,6 +14,7 @@ import {
   type Found,
   type Granted,
   type Holder,
+  type Pace,
   type Refused,
   type Tended,
   type Via,
@@ -26,6 +27,8 @@ export interface Asked extends Claim {
   /** How many permits the lock has, according to this claim. */
   readonly of: number
   readonly mode: 'read' | 'write' | undefined
+  /** Whether the claim asks for the numbers of its permits. */
+  readonly numbered: boolean
   /** After how many ms the waiter expires if it sends no heartbeat. */
   readonly waiterTtl: number
 }
@@ -35,6 +38,11 @@ interface Holding extends Asked {
   readonly since: number
   /** Whether the owner held the lock already. */
   readonly again: boolean
+  readonly slots: readonly number[] | undefined
+  /** Until when the lock stays taken at least. */
+  readonly least: number
+  /** Whether the hold is over for its caller, and lasts only because of `minHold`. */
+  readonly retained: boolean
   until: number
 }
 
@@ -74,6 +82,12 @@ export interface Hub {
   idle(lock: MemoryLock): void
 }
 
+/** How many of the last holds count for the pace, and the least of them that is enough. */
+const PACE = { most: 32, least: 8 }
+
+/** Under which a hold is kept: under its id, until it is over for its caller. */
+const nameOf = ({ id, retained }: Pick<Holding, 'id' | 'retained'>) => (retained ? `!${id}` : id)
+
 const clientOf = (id: string) => id.slice(0, CLIENT_ID_LENGTH)
 
 export class MemoryLock {
@@ -90,6 +104,8 @@ export class MemoryLock {
   /** The fair waiters by ticket; in a read-write lock, only the writers. */
   readonly #queue: Waiting[] = []
   readonly #readers: Waiting[] = []
+  /** The lengths in ms of the last holds that were released while callers were queued; of a semaphore, times permits. */
+  readonly #lengths: number[] = []
   /** Who was admitted last while both readers and writers waited. */
   #turn: 'read' | 'write' | undefined
 
@@ -100,8 +116,11 @@ export class MemoryLock {
     this.#hub = hub
   }
 
-  /** Makes an attempt. `join`: queue the claim if it is refused. `waits`: as for `Kind.attempt`. */
-  ask(asked: Asked, join: boolean, waits: boolean): Granted | RefusedBy {
+  /**
+   * Makes an attempt. `join`: queue the claim if it is refused. `waits`: as for `Kind.attempt`. A number: the claim may
+   * not wait, because so many callers do.
+   */
+  ask(asked: Asked, join: boolean, waits: boolean): Granted | RefusedBy | number {
     const lapsed = this.#lapse()
     const known = this.#holds.get(asked.id)
     if (known) return this.#grant(known, known.again ? 'reentry' : 'immediate')
@@ -109,6 +128,11 @@ export class MemoryLock {
     if (enters(asked, owned)) return this.#reenter(asked, owned)
     if (owned.length > 0 && !waits && !this.#find(asked.id)) throw new LockDeadlockError(asked.key)
     if (join && (this.#waits || !this.#fits(asked))) {
+      const crowd = this.#find(asked.id) || waits ? Number.NEGATIVE_INFINITY : this.#alive().length
+      const fits = this.#fits(asked)
+      // If a mutex is free, the first waiter is about to get it, and this call would be behind the others.
+      const behind = this.#mutex && fits ? crowd - 1 : crowd
+      if (behind >= (asked.maxWaiters ?? Number.POSITIVE_INFINITY) && (crowd > 0 || !fits)) return crowd
       this.#join(asked, this.#hub.tick() - Math.round(asked.headStart * 1_000))
     }
     this.#admit(lapsed ?? 'handoff', undefined, [asked.id])
@@ -145,9 +169,40 @@ export class MemoryLock {
   release(id: string): { ended: boolean; heard: number } {
     const lapsed = this.#lapse()
     const hold = this.#holds.get(id)
-    if (hold) this.#end(hold)
+    if (hold && this.#waits) this.#measure(hold)
+    if (hold && !this.#retain(hold)) this.#end(hold)
+    else if (hold && !lapsed) return { ended: true, heard: 0 }
     const heard = hold || lapsed ? this.#vacated(lapsed ?? 'handoff', hold, clientOf(id)) : 0
     return { ended: hold !== undefined, heard }
+  }
+
+  /**
+   * Keeps the lock taken after the release of a hold whose `minHold` has not passed. Returns false if the hold simply
+   * ends, as one of several holds of a mutex does: the last one has the same `minHold`.
+   */
+  #retain(hold: Holding): boolean {
+    const left = hold.least - this.#hub.now()
+    if (left <= 0 || (this.#mutex && this.#holds.size > 1)) return false
+    const retained = { ...hold, retained: true, until: hold.least }
+    this.#holds.delete(hold.id)
+    this.#holds.set(nameOf(retained), retained)
+    this.#firstEnd = Math.min(this.#firstEnd, retained.until)
+    this.#tellEnd(left)
+    return true
+  }
+
+  /** Notes how long a hold has lasted; of a read-write lock, how long a turn has lasted. */
+  #measure({ token, least, permits, mode }: Holding): void {
+    if ((this.#mutex || mode) && this.#taken > permits) return
+    const length = Math.max(this.#hub.now(), least) - this.#hub.timeOf(token)
+    this.#lengths.push(this.#mutex || mode ? length : length * permits)
+    if (this.#lengths.length > PACE.most) this.#lengths.shift()
+  }
+
+  get pace(): Pace | undefined {
+    const { length } = this.#lengths
+    if (length < PACE.least) return undefined
+    return { hold: this.#lengths.reduce((sum, each) => sum + each, 0) / length, readers: this.#readers.length }
   }
 
   /** Returns the time until which the hold lasts now; undefined: it is gone; 'anew': it is another grant by now. */
@@ -168,7 +223,7 @@ export class MemoryLock {
     const whole = only === undefined || (this.#mutex && holds[0]?.id === only)
     const lost = whole ? holds : holds.filter(({ id }) => id === only && !this.#mutex)
     for (const hold of lost) this.#end(hold)
-    for (const { id, token } of lost) this.#hub.taken(id, token, why)
+    for (const { id, token, retained } of lost) if (!retained) this.#hub.taken(id, token, why)
     if (lost.length > 0 || lapsed) this.#vacated(lapsed ?? 'handoff', lost[0])
     return lost.length
   }
@@ -193,12 +248,14 @@ export class MemoryLock {
     const [newest] = numbers.sort(([a], [b]) => b - a)
     return {
       permits: newest?.[1],
+      pace: this.pace,
       holders: live.map(
-        ({ id, owner, label, permits, token: fencingToken, since, until }): HolderState => ({
+        ({ id, owner, label, permits, slots, token: fencingToken, since, until }): HolderState => ({
           id,
           owner,
           label,
           ...(!this.#mutex && { permits }),
+          ...(slots && { slots }),
           fencingToken,
           heldFor: Math.floor(now - since),
           ttl: Math.floor(until - now),
@@ -236,23 +293,36 @@ export class MemoryLock {
   }
 
   #hold(asked: Asked, owned: readonly Holding[] = this.#ownedBy(asked), again = false): Holding {
-    const { id, owner, lease, permits, mode } = asked
+    const { id, owner, lease, permits, mode, minHold = 0, numbered } = asked
     const now = this.#hub.now()
     // All holds of an owner have one token, as those of a re-entry.
     const token = owned[0]?.token ?? this.#hub.tick()
-    const hold: Holding = { ...asked, token, since: now, again, until: now + lease }
+    // A re-entry has no `minHold` of its own; in a mutex, it has that of the first hold.
+    const least = again ? (this.#mutex ? (owned[0]?.least ?? 0) : 0) : now + minHold
+    const until = now + (again ? lease : Math.max(lease, minHold))
+    const slots = numbered ? this.#free(permits) : undefined
+    const hold: Holding = { ...asked, token, since: now, again, slots, least, retained: false, until }
     this.#holds.set(id, hold)
     this.#taken += permits
     if (mode === 'write') this.#writers += 1
     this.#firstEnd = Math.min(this.#firstEnd, hold.until)
     const nested = clientOf(owner) === clientOf(id)
     if (owned.length === 0 && !nested) this.#hub.entered(this.name, owner)
-    this.#tellEnd(lease)
+    this.#tellEnd(until - now)
     return hold
   }
 
-  #end({ id, permits, mode }: Holding): void {
-    this.#holds.delete(id)
+  /** Returns the smallest numbers that no hold has. */
+  #free(count: number): number[] {
+    const used = new Set([...this.#holds.values()].flatMap(({ slots = [] }) => slots))
+    const free: number[] = []
+    for (let number = 0; free.length < count; number++) if (!used.has(number)) free.push(number)
+    return free
+  }
+
+  #end(hold: Holding): void {
+    const { permits, mode } = hold
+    this.#holds.delete(nameOf(hold))
     this.#taken -= permits
     if (mode === 'write') this.#writers -= 1
   }
@@ -265,7 +335,7 @@ export class MemoryLock {
     if (owner === id || !(this.#mutex || mode)) return []
     return [...this.#holds.values()].filter(hold => {
       const client = clientOf(hold.id)
-      return hold.owner === owner && (clientOf(owner) !== client || clientOf(id) === client)
+      return hold.owner === owner && !hold.retained && (clientOf(owner) !== client || clientOf(id) === client)
     })
   }
 
@@ -281,9 +351,10 @@ export class MemoryLock {
     return { ...grant, ends: grant.deadline, around: first?.id }
   }
 
-  #grant({ token, until, lease }: Holding, via: Via): Granted {
+  #grant({ token, until, lease, slots }: Holding, via: Via): Granted {
     const now = this.#hub.now()
-    return { granted: true, token, deadline: surelyUntil(now, Math.min(until - now, lease)), via }
+    const grant: Granted = { granted: true, token, deadline: surelyUntil(now, Math.min(until - now, lease)), via }
+    return slots ? { ...grant, slots } : grant
   }
 
   #refuse(asked: Asked): RefusedBy {

@@ -14,6 +14,25 @@ const hold = (id: string, issued: number, until: number, wants: Wants, fields: T
 ]
 const taken = (t: number) => at(t, 'taken', { key: 'k', from: t - 2, how: 'DEL' })
 
+describe('I1', () => {
+  test('a number belongs to one live hold at a time', () => {
+    const both = (until: number, slots: number[]) =>
+      found(hold('a', 10, until, [1, 3], { slots: [0] }), hold('b', 20, 80, [2, 3], { slots }))
+    expect(both(90, [1, 2])).toEqual([])
+    expect(both(90, [0, 1])).toEqual(['I1'])
+    expect(both(15, [0, 1])).toEqual([])
+  })
+
+  test('a lock that was released before its minHold has passed is not granted until then', () => {
+    const next = (issued: number, minHold: number) =>
+      found(hold('a', 10, 15, [1, 1], { minHold }), hold('b', issued, issued + 10, [1, 1]))
+    expect(next(20, 0)).toEqual([])
+    expect(next(20, 30)).toEqual(['I1'])
+    expect(next(50, 30)).toEqual([])
+    expect(found(hold('a', 10, 15, [1, 1], { minHold: 30 }), taken(18), hold('b', 20, 30, [1, 1]))).toEqual([])
+  })
+})
+
 describe('I3', () => {
   test('an overtaking is excused by a fault that reaches the overtaken waiter', () => {
     const passed = [

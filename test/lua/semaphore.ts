@@ -79,8 +79,8 @@ export class TestSemaphore {
     return status === 'refused' ? { status, ttl: first!, position: second!, ticket: ticket! } : { status }
   }
 
-  async release({ id }: Asker) {
-    const { status, values } = await this.#scripts.run('release', this.names, { id })
+  async release({ id, minHold }: Asker) {
+    const { status, values } = await this.#scripts.run('release', this.names, { id, minHold: minHold && 1 })
     return [status, ...values]
   }
 
@@ -157,6 +157,6 @@ export function another(who: Asker): Asker {
   return { ...who, id: newHoldId(who.client) }
 }
 
-export function claimOf({ id, lease, ttl, headStart, owner, name: label, wants }: Asker): string {
-  return encodeClaim({ id, owner, label, lease, headStart: headStart / 1000, wants }, ttl)
+export function claimOf({ id, lease, ttl, headStart, owner, name: label, wants, minHold }: Asker): string {
+  return encodeClaim({ id, owner, label, lease, headStart: headStart / 1000, wants, minHold }, ttl)
 }

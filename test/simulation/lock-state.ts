@@ -208,6 +208,9 @@ function readHolders(keys: Keyspace, lock: string): Pick<LockState, 'holders' | 
     taken += claim.wants![0]
     holders.set(id, { token, lastToken: token, claim })
   }
+  const numbers = [...holders.values()].flatMap(({ claim }) => claim.slots ?? []).sort((a, b) => a - b)
+  const used = [...(hash.get('slots') ?? '')].flatMap((mark, number) => (mark === '1' ? [number] : []))
+  if (`${numbers}` !== `${used}`) throw new Error(`the numbers ${numbers} are held, not ${used}`)
   if (taken !== Number(hash.get('taken') ?? 0)) throw new Error(`${taken} permits are held, not ${hash.get('taken')}`)
   for (const [field, sum] of hash) {
     if (!field.startsWith(':')) continue

@@ -306,11 +306,12 @@ function withPermits(plan: Plan, random: Random): Plan {
   const numbers = random.chance(0.2) ? [of, of + 1] : [of]
   const small = random.chance(0.5)
   const grouped = random.chance(0.5) ? random.pick([0.3, 1]) : 0
+  const numbered = random.pick([0, 0.5, 1])
   const limits = [undefined, random.int(1, of), random.int(1, of)]
   const calls = plan.calls.map(call => {
     const number = random.pick(numbers)
     const permits = small && random.chance(0.7) ? 1 : random.int(1, number)
-    const wants = `${permits}/${number}`
+    const wants = `${permits}/${number}${random.chance(numbered) ? 's' : ''}`
     if (!random.chance(grouped)) return { ...call, request: { ...call.request, wants }, nested: undefined }
     const group = random.int(0, 2)
     const limit = random.chance(0.9) ? limits[group] : random.int(1, of)

@@ -69,6 +69,11 @@ export const notRepeated: readonly Exception[] = [
   },
   { file: 'test/contract/read-write.test.ts', on: withKinds, because: mutexesOnly },
   { file: 'test/contract/other-kinds.test.ts', on: withKinds, because: mutexesOnly },
+  {
+    file: 'test/contract/queue-options.test.ts',
+    on: withKinds,
+    because: 'Most of its options need one queue, or a semaphore. test/contract/quorum.test.ts tests `minHold`.',
+  },
   { file: 'test/contract/local-handoff.test.ts', on: byRights, because: recordedOnce },
   { file: 'test/contract/local-handoff-lease.test.ts', on: byRights, because: recordedOnce },
   { file: 'test/contract/quorum.test.ts', on: ['quorum'], because: severalServers },

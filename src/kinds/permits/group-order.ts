@@ -2,13 +2,14 @@
  * The order of the next grants of a semaphore with groups, for `inspect`. Redis does not keep this order. It is found by
  * the rule of lua/permits/semaphore/groups/settle.lua, from what Redis knows of each group.
  */
-import type { Standing } from '../../kind.ts'
+import type { Found, Pace, Standing, Turns } from '../../kind.ts'
 import type { GroupState, WaiterState } from '../../lock-state.ts'
 
 interface Entry {
   readonly id: string
   readonly group?: string
   readonly permits?: number
+  readonly heldFor?: number
 }
 
 interface Line {
@@ -20,12 +21,13 @@ interface Line {
 
 /**
  * Returns the groups, and the waiters in the order of grants as of now. `waiters`: those of each group in the order of
- * their tickets.
+ * their tickets. `expects` estimates the wait of a waiter; if its group is full, by the limit of the group.
  */
 export function inTurn(
   holders: readonly Entry[],
-  waiters: readonly WaiterState[],
-  { virtual, shares, asked }: Standing,
+  { waiters, pace }: Pick<Found, 'waiters' | 'pace'>,
+  { virtual, shares, asked }: Turns,
+  expects: (at: Standing, pace: Pace, waiter: WaiterState, of?: number) => number,
 ): { groups: GroupState[]; waiters: WaiterState[] } {
   const lines = new Map<string, Line>()
   const taken = new Map<string, number>()
@@ -64,18 +66,29 @@ export function inTurn(
     ...turnsOf(full, virtual, asked),
   ]
   const names = new Set(full.map(({ group }) => group))
+  const age = Math.max(0, ...holders.map(({ heldFor = 0 }) => heldFor))
+  const behind = new Map<string, number>()
+  const expectedOf = (waiter: WaiterState, at: number): number => {
+    const { group = '', id } = waiter
+    const place = (behind.get(group) ?? 0) + 1
+    behind.set(group, place)
+    const full = names.has(group)
+    const standing = { position: full ? place : at, taken: full ? taken.get(group) : undefined, age }
+    return expects(standing, pace as Pace, waiter, full ? asked.get(id)?.limit : undefined)
+  }
   return {
     groups: groups.sort((a, b) => (a.group < b.group ? -1 : 1)),
     waiters: ordered.map((waiter, i) => ({
       ...waiter,
       position: i + 1,
       why: names.has(waiter.group ?? '') ? 'group' : i === 0 ? 'permits' : 'turn',
+      ...(pace && { expected: expectedOf(waiter, i + 1) }),
     })),
   }
 }
 
 /** Lets the groups take turns until all their waiters have been granted. Empties the lines. */
-function turnsOf(lines: readonly Line[], virtual: number, asked: Standing['asked']): WaiterState[] {
+function turnsOf(lines: readonly Line[], virtual: number, asked: Turns['asked']): WaiterState[] {
   const order: WaiterState[] = []
   const ticketOf = ({ waiters: [first] }: Line) => asked.get(first?.id ?? '')?.at ?? 0
   let open = lines

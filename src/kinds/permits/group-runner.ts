@@ -32,7 +32,7 @@ export const scripts: SemaphoreScripts = {
 /** A client remembers at most this many semaphores with groups. */
 const MOST_REMEMBERED = 1_000
 
-const withGroup = /^\S+ \d+ \S+ \d+ \d+ \d+\/\d+;/
+const withGroup = /^\S+ \d+ \S+ \d+ \d+ \d+\/\d+s?;/
 
 function bringsGroup(args: Readonly<Record<string, unknown>>): boolean {
   const { claim, entry, waiters = [] } = args

@@ -1,6 +1,7 @@
 /** Inspection of semaphores and read-write locks. */
-import type { Found, Parts, Share } from '../../kind.ts'
+import type { Found, Pace, Parts, Share, Standing, Traits } from '../../kind.ts'
 import { decodePermitsClaim } from '../claim.ts'
+import { decodePace, placed } from '../expected.ts'
 import { PAGE, QueuedInspection } from '../queued-inspection.ts'
 import {
   decodeQueue,
@@ -35,6 +36,7 @@ interface Page {
   /** Only if the lock has groups: what the script says about those of this page. */
   readonly standing: readonly string[] | undefined
   readonly asked: readonly (readonly [id: string, asked: { readonly at: number; readonly limit: number | undefined }])[]
+  readonly pace: Pace | undefined
 }
 
 export class PermitsInspection extends QueuedInspection {
@@ -85,7 +87,8 @@ export class PermitsInspection extends QueuedInspection {
       holders: [...holders.values()],
       waiters: [...waiters.values()],
       permits: latest?.[1],
-      ...(virtual !== undefined && { standing: { virtual, shares, asked } }),
+      pace: page.pace,
+      ...(virtual !== undefined && { turns: { virtual, shares, asked } }),
     })
   }
 
@@ -101,29 +104,32 @@ export class PermitsInspection extends QueuedInspection {
     const { names, scripts } = this.#parts
     const args = { most, after, ticket: behind?.ticket, behind: behind?.claim }
     const { values } = await scripts.run('inspect', names.of(key), args)
-    const [micros, live, records, queue, deadlines, sizes, standing] = values as [
+    const [micros, live, records, queue, deadlines, sizes, stored, standing] = values as [
       string,
       string[],
       string[],
       string[],
       string[],
       number[],
+      string,
       string[] | undefined,
     ]
     const now = Math.floor(Number(micros) / 1000)
     const numbers: [number, number][] = []
     const asked: [string, { at: number; limit: number | undefined }][] = []
-    const holders = pairs(live).flatMap(([id, deadline], i): HolderState[] => {
+    const holders = pairs(live).flatMap(([, deadline], i): HolderState[] => {
       const [, token, text = ''] = /^(\d+) ([\s\S]*)$/.exec(records[i] ?? '') ?? []
       const claim = decodePermitsClaim(text)
       if (!claim) return []
-      const { owner, label, wants } = claim
+      const { id, owner, label, wants, slots } = claim
       const fencingToken = Number(token)
       numbers.push([fencingToken, wants[1]])
       asked.push([id, { at: fencingToken, limit: claim.group?.limit }])
       const group = claim.group && { group: claim.group.name }
       const heldFor = Math.max(0, now - Math.floor(fencingToken / 1000))
-      return [{ id, owner, label, permits: wants[0], ...group, fencingToken, heldFor, ttl: Number(deadline) - now }]
+      const ttl = Number(deadline) - now
+      const more = { ...group, ...(slots && { slots }) }
+      return [{ id, owner, label, permits: wants[0], ...more, fencingToken, heldFor, ttl }]
     })
     const queued = decodeQueue(queue, decodePermitsClaim)
     for (const { claim, joined } of queued) {
@@ -139,7 +145,8 @@ export class PermitsInspection extends QueuedInspection {
     const waiters = waitersOf(queued, new Map(pairs(deadlines)), Number(micros))
     const [lastId, deadline] = live.slice(-2)
     const last = deadline === undefined ? after : `${deadline} ${lastId}`
-    return { holders, last, full: live.length === 2 * most, waiters, ends, numbers, standing, asked }
+    const pace = decodePace(stored)
+    return { holders, last, full: live.length === 2 * most, waiters, ends, numbers, pace, standing, asked }
   }
 }
 
@@ -153,9 +160,12 @@ export function inOrder(a: HolderState, b: HolderState): number {
   return byGrant || (a.id < b.id ? -1 : 1)
 }
 
-export function stateOfSemaphore(key: string, { holders: found, waiters, permits, standing }: Found): LockState {
-  const holders = [...found].sort(inOrder)
-  const grouped = standing && [...holders, ...waiters].some(({ group }) => group !== undefined)
+export function stateOfSemaphore(key: string, found: Found, expects: Traits['expects']): LockState {
+  const { waiters, permits, turns } = found
+  const holders = [...found.holders].sort(inOrder)
+  const grouped = turns && [...holders, ...waiters].some(({ group }) => group !== undefined)
+  const expected = (at: Standing, pace: Pace, { permits: wants }: WaiterState, of = permits) =>
+    expects(at, pace, `${wants}/${of}`)
   return {
     key,
     kind: 'semaphore',
@@ -163,8 +173,6 @@ export function stateOfSemaphore(key: string, { holders: found, waiters, permits
     ...(permits !== undefined && { permits }),
     taken: holders.reduce((sum, { permits = 0 }) => sum + permits, 0),
     holders,
-    ...(grouped
-      ? inTurn(holders, waiters, standing)
-      : { waiters: waiters.map((waiter, i) => ({ ...waiter, position: i + 1 })) }),
+    ...(grouped ? inTurn(holders, found, turns, expected) : { waiters: placed(waiters, found, expected) }),
   }
 }

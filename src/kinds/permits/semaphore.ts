@@ -2,6 +2,7 @@
 import { LockError } from '../../errors.ts'
 import type { KindDefinition, Traits } from '../../kind.ts'
 import { decodeWants } from '../claim.ts'
+import { waitFor } from '../expected.ts'
 import type { LockState } from '../state.ts'
 import { GroupRunner, type SemaphoreScripts, scripts } from './group-runner.ts'
 import { stateOfSemaphore } from './inspection.ts'
@@ -11,19 +12,29 @@ import { Permits } from './permits.ts'
 /** Stands for the limit of a group that may have all permits (lua/permits/semaphore/groups/mode.lua). */
 const NO_LIMIT = '-'
 
+/** Reads how many permits a claim wants, and how many the semaphore has. */
+function wantsOf(text = '1/1'): [permits: number, of: number] {
+  const [permits = '1', of = '1'] = text.split('/')
+  return [Number(permits), Number.parseInt(of, 10)]
+}
+
 const traits: Traits<LockState> = {
   noun: 'semaphore',
   shared: true,
   reentrant: false,
-  stateOf: stateOfSemaphore,
+  expects({ position, age }, { hold }, text) {
+    const [wants, of] = wantsOf(text)
+    return waitFor(position, hold / of, hold / wants, age)
+  },
+  stateOf: (key, found) => stateOfSemaphore(key, found, traits.expects),
   heldBy({ taken }, { wants }) {
     if (!taken) return undefined
     const [permits, holds] = taken
-    return `${permits} of ${wants && decodeWants(wants).of} permits are taken by${holds > 1 ? ` ${holds} holders, the first is` : ''}`
+    return `${permits} of ${decodeWants(wants).of} permits are taken by${holds > 1 ? ` ${holds} holders, the first is` : ''}`
   },
   // Different numbers are allowed: each call is limited only by the number that it gives, so a deployment can raise the
   // number while old clients still run. But different numbers may also be a mistake.
-  differs({ key, wants = '' }, among, label) {
+  differs({ key, wants }, among, label) {
     const { of, group } = decodeWants(wants)
     const [others, limit, weight] = among.split(';')
     const own = 'pass the same number in all calls, because each call is limited only by its own number'

@@ -18,7 +18,7 @@ export function lockFor(locks: LockClient, key: string, wants: Wants | undefined
   return locks.semaphore(key, wants[1])
 }
 
-/** Adds the requested permits to the options of a call for a semaphore. */
+/** Adds the requested permits to the options of a call for a semaphore. A call for one permit asks for its number. */
 export function optionsFor(options: LockOptions, wants: Wants | undefined): LockOptions {
-  return typeof wants === 'object' ? ({ ...options, permits: wants[0] } as LockOptions) : options
+  return typeof wants === 'object' ? ({ ...options, permits: wants[0], slots: wants[0] === 1 } as LockOptions) : options
 }

@@ -2,7 +2,7 @@
 --
 -- Takes
 --   group      string  the group
---   number?    string  its number (lua/permits/semaphore/groups/number.lua); absent: none of its callers has queued
+--   number?    string  its number (lua/permits/semaphore/groups/group-number.lua); absent: none of its callers has queued
 --   queue      ZSET    the waiters without a group, by ticket
 --   waiting    ZSET    see lua/permits/semaphore/groups/queues.lua
 -- Gives

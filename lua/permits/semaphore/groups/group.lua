@@ -10,8 +10,8 @@
 --   limit   string  how many permits the group may have at a time; empty: as many as there are
 --   weight  string  the weight of the group; empty: the claim leaves it as it is
 -- Constants
---   GROUPED = '^ %d+ %S+ %d+ %d+ %d+/%d+;'                    a claim with a group
---   GROUP = '^ %d+ %S+ %d+ %d+ %d+/%d+;(%d*);([^;]*);(%S+) '  limit, weight, group
+--   GROUPED = '^ %d+ %S+ %d+ %d+ %d+/%d+[s%d.]*;'                    a claim with a group
+--   GROUP = '^ %d+ %S+ %d+ %d+ %d+/%d+[s%d.]*;(%d*);([^;]*);(%S+) '  limit, weight, group
 limit, weight, group = claim:match(GROUP, TERMS_AT)
 if not group then
   limit, weight, group = '', '', ''

@@ -12,7 +12,7 @@
 --   shares     HASH    see lua/permits/semaphore/groups/settle.lua
 --   now        ms      the server's time
 -- Changes
---   grouped    boolean  see lua/permits/semaphore/groups/number.lua
+--   grouped    boolean  see lua/permits/semaphore/groups/group-number.lua
 --   ticket     string   the waiter's ticket
 -- Gives
 --   joined     boolean  the waiter was not in the queue
@@ -26,7 +26,7 @@ else
   known = redis.call('HMGET', shares, 't' .. id)[1]
   joined = not known
   if joined then redis.call('HSET', shares, 't' .. id, ticket) end
-  -- include: number
+  -- include: group-number
   redis.call('ZADD', waiting, number, (known or ticket) .. claim)
 end
 if known then

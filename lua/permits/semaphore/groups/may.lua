@@ -13,6 +13,7 @@
 --   turns      ZSET    see lua/permits/semaphore/groups/settle.lua
 --   shares     HASH    see lua/permits/semaphore/groups/settle.lua
 -- Gives
+--   room       boolean  the same
 --   may        boolean  the caller may be granted them
 may = taken + wants <= of + 0
 if may and queued then
@@ -29,3 +30,4 @@ if may then
     may = (redis.call('HMGET', lock, ':' .. group)[1] or 0) + wants <= limit + 0
   end
 end
+room = may

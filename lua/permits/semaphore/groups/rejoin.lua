@@ -11,7 +11,7 @@
 --   shares     HASH    see lua/permits/semaphore/groups/settle.lua
 --   now        ms      the server's time
 -- Changes
---   grouped    boolean  see lua/permits/semaphore/groups/number.lua
+--   grouped    boolean  see lua/permits/semaphore/groups/group-number.lua
 local names, weights = {}, {}
 for i = 1, #joins, 2 do
   local ticket, claim = joins[i], joins[i + 1]
@@ -20,7 +20,7 @@ for i = 1, #joins, 2 do
     redis.call('ZADD', queue, 'NX', ticket, claim)
   else
     local field = 't' .. claim:sub(1, ID_END)
-    -- include: number
+    -- include: group-number
     local known = redis.call('HMGET', shares, field)[1]
     if not known then redis.call('HSET', shares, field, ticket) end
     redis.call('ZADD', waiting, number, (known or ticket) .. claim)

@@ -1,4 +1,4 @@
--- number: the number of a group, under which its waiters stand in the queue. A group that has none gets the next one.
+-- group-number: the number of a group, under which its waiters stand in the queue. A group that has none gets the next one.
 --
 -- If `shares` was lost, the numbers of the waiters in the queue say nothing any more, so the queue is dropped, too. The
 -- heartbeats of these waiters bring them back, in the order of their tickets.
