@@ -2,10 +2,12 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Release, Rival, RivalClient, Setting, Sharing } from '../../../benchmarks/contract.ts'
 import { batonFair, batonUnfair } from '../../../benchmarks/rivals/baton.ts'
+import { etcd, etcdElection } from '../../../benchmarks/rivals/etcd.ts'
 import { floorBlpop } from '../../../benchmarks/rivals/floors.ts'
 import { ioredfour } from '../../../benchmarks/rivals/ioredfour.ts'
 import { liveMutex, liveMutexSocket } from '../../../benchmarks/rivals/live-mutex.ts'
 import { nodeRedisson, nodeRedissonStreams } from '../../../benchmarks/rivals/node-redisson.ts'
+import { postgres } from '../../../benchmarks/rivals/postgres.ts'
 import { redisMultiSemaphore, redisSemaphore } from '../../../benchmarks/rivals/redis-semaphore.ts'
 import { redlock, redlock10ms } from '../../../benchmarks/rivals/redlock.ts'
 import {
@@ -22,6 +24,7 @@ import {
 } from '../../../benchmarks/rivals/redlock-universal.ts'
 import { sesamecareRedlock, sesamecareRedlock10ms } from '../../../benchmarks/rivals/sesamecare-redlock.ts'
 import { simpleRedisMutex } from '../../../benchmarks/rivals/simple-redis-mutex.ts'
+import { zookeeper } from '../../../benchmarks/rivals/zookeeper.ts'
 import { freshKey, ownServer, redisUrl } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
@@ -46,9 +49,13 @@ const overServers = [
   redlockUniversalQuorum,
   redlockUniversalQuorum10ms,
 ]
-/** live-mutex is not a development dependency, so it is tested only if the user has installed it. */
-const liveMutexIsThere = (await liveMutex.missing()) === undefined
-const installed = [...withRedis, ...(liveMutexIsThere ? [liveMutex, liveMutexSocket] : [])]
+/**
+ * live-mutex is not a development dependency, and the others need servers that no test starts. They are tested only if
+ * the user has installed live-mutex, and has named the servers (benchmarks/rivals/elsewhere.ts).
+ */
+const further = [liveMutex, liveMutexSocket, postgres, etcd, etcdElection, zookeeper]
+const reasons = await Promise.all(further.map(rival => rival.missing()))
+const installed = [...withRedis, ...further.filter((_, i) => reasons[i] === undefined)]
 
 const clients: RivalClient[] = []
 afterEach(async () => {
