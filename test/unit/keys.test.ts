@@ -84,15 +84,6 @@ test('two kinds share no lock, whatever the prefixes of their clients, and do no
   expect(keysOf('lock', 'permits').of('order:1').lock).toBe('lock:%permits/{order:1}')
 })
 
-test('the names of one lock differ', () => {
-  fc.assert(
-    fc.property(key, of => {
-      expect(new Set(namesOf(standalone, of)).size).toBe(4)
-    }),
-    runs,
-  )
-})
-
 test('all names and channels of a lock share a cluster slot', () => {
   fc.assert(
     fc.property(key, of => {
