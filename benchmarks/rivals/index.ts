@@ -13,11 +13,13 @@ import {
   batonUnfairQuorum,
   batonUnfairSingle,
 } from './baton.ts'
+import { etcd, etcdElection } from './etcd.ts'
 import { floorBlpop, floorBroadcast, floorPublish, floorSet } from './floors.ts'
 import { versionIn, versionOf as versionOfPackage } from './installed.ts'
 import { ioredfour } from './ioredfour.ts'
 import { liveMutex, liveMutexSocket } from './live-mutex.ts'
 import { nodeRedisson, nodeRedissonStreams } from './node-redisson.ts'
+import { postgres } from './postgres.ts'
 import { redisMultiSemaphore, redisSemaphore } from './redis-semaphore.ts'
 import {
   launch,
@@ -43,6 +45,7 @@ import {
 } from './redlock-universal.ts'
 import { sesamecareRedlock, sesamecareRedlock10ms } from './sesamecare-redlock.ts'
 import { simpleRedisMutex } from './simple-redis-mutex.ts'
+import { zookeeper } from './zookeeper.ts'
 
 /** All rivals, in the order of the reports, which is also the order of the trials. */
 export const rivals: readonly Rival[] = [
@@ -84,6 +87,10 @@ export const rivals: readonly Rival[] = [
   redissonReadWrite,
   liveMutex,
   liveMutexSocket,
+  postgres,
+  etcd,
+  etcdElection,
+  zookeeper,
 ]
 
 /**

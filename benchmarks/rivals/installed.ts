@@ -14,9 +14,12 @@ import { constants, runInThisContext } from 'node:vm'
  */
 const known: Readonly<Record<string, string>> = {
   '@sesamecare-oss/redlock': '1.4.0',
+  etcd3: '1.1.2',
   ioredfour: '1.4.3',
   'live-mutex': '0.2.25',
   'node-redisson': '1.0.4',
+  'node-zookeeper-client': '1.1.3',
+  pg: '8.23.1',
   redis: '6.3.1',
   redlock: '5.0.0-beta.2',
   'redlock-universal': '0.8.5',

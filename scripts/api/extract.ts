@@ -41,7 +41,7 @@ export async function extract(): Promise<Entry[]> {
     const [first, ...others] = configs.map(({ config }) => config)
     const additionalEntryPoints = others.map(config => config.mainEntryPointFilePath)
     const compilerState = CompilerState.create(first!, { additionalEntryPoints })
-    return await Promise.all(
+    const found = await Promise.all(
       configs.map(async ({ name, file, config }) => {
         const complaints = invoke(config, compilerState)
         const item = new ApiModel().loadPackage(config.apiJsonFilePath)
@@ -49,6 +49,7 @@ export async function extract(): Promise<Entry[]> {
         return { name, file, item, items: item.entryPoints[0]!.members, report, complaints }
       }),
     )
+    return found.map(entry => ({ ...entry, report: withPointers(entry, found) }))
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -107,6 +108,17 @@ function configOf(folder: string, file: string, entry: string, own: boolean): Ex
         },
       },
     },
+  })
+}
+
+/**
+ * A type that an entry only names may be an export of another entry, which reports it. So the report says which one,
+ * instead of showing the type as one that nobody can import.
+ */
+function withPointers({ report }: Entry, all: readonly Entry[]): string {
+  return report.replace(/^\/\/ @public\n(?:interface|type|class) (\w+)[\s\S]*?\n(?=\n)/gm, (block, name: string) => {
+    const owner = all.find(({ report }) => new RegExp(`^export \\w+ ${name}\\b`, 'm').test(report))
+    return owner ? `// ${name} is exported by ${owner.name}\n` : block
   })
 }
 

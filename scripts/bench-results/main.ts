@@ -25,8 +25,8 @@ const files = {
 } as const
 
 /**
- * The result files of runs that measure semaphores, read-write locks or a quorum, with their headings. A file may be
- * missing.
+ * The result files of runs that measure semaphores, read-write locks, a quorum, or locks that are not in Redis, with
+ * their headings. A file may be missing.
  */
 const ofKinds = {
   'semaphores.json': 'Semaphores',
@@ -34,6 +34,7 @@ const ofKinds = {
   'read-write.json': 'Read-write locks',
   'quorum.json': 'Several servers',
   'quorum-rtt-1.json': 'Several servers, with 1 ms of network delay',
+  'elsewhere.json': 'Other ways to lock',
 } as const
 
 type File = keyof typeof files

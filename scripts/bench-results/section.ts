@@ -114,12 +114,16 @@ export function section(all: Results, rtt: Results, others: Readonly<Record<stri
   ].join('\n')
 }
 
-/** Returns the section for a run that measures semaphores, read-write locks or a quorum. */
+/** Returns the section for a run that measures semaphores, read-write locks or a quorum, or mutexes outside Redis. */
 export function sectionOfKind(title: string, file: string, results: Results): string {
   const goals = [...otherKinds, ...quorum].filter(goal => verdict(goal, results, []) !== 'not measured')
-  const own = ordered(results).filter(scenario => lockOf(scenario) !== 'mutex')
-  const tables = own.flatMap(scenario => table(results, scenario)).map(line => line.replace(/^###/, '####'))
-  return [`### ${title}`, '', run(file, results), '', reach(goals, results, []), '', ...tables].join('\n')
+  const all = ordered(results)
+  const own = all.filter(scenario => lockOf(scenario) !== 'mutex')
+  const tables = (own.length > 0 ? own : all)
+    .flatMap(scenario => table(results, scenario))
+    .map(line => line.replace(/^###/, '####'))
+  const reached = goals.length > 0 ? [reach(goals, results, []), ''] : []
+  return [`### ${title}`, '', run(file, results), '', ...reached, ...tables].join('\n')
 }
 
 function known(name: ScenarioName): Scenario {

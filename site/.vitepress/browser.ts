@@ -1,6 +1,6 @@
 /**
  * Lets the page to play in (../play) use the client, and the Redis of the simulation, as they are in the repository: in
- * a browser, stand-ins replace what these sources import of Node.
+ * a browser, stand-ins replace what these sources import of Node. While pages are rendered, nothing plays.
  */
 import { fileURLToPath } from 'node:url'
 
@@ -11,9 +11,10 @@ const lua = fileURLToPath(new URL('lua.ts', play))
 export const standIns = {
   name: 'stand-ins',
   enforce: 'pre' as const,
-  resolveId(id: string, importer = '', { ssr }: { ssr?: boolean } = {}): string | undefined {
-    if (ssr || !/\/(src|test)\/[^?]*\.ts$/.test(importer)) return undefined
+  resolveId(id: string, importer = '', { ssr }: { ssr?: boolean } = {}) {
+    if (ssr) return id === './play/main.ts' ? { id, external: true } : undefined
+    if (!/\/(src|test)\/[^?]*\.ts$/.test(importer)) return undefined
     if (id.startsWith('node:') || id.endsWith('/ioredis.cjs')) return node
-    return id === 'wasmoon-lua5.1' ? lua : undefined
+    return /^wasmoon/.test(id) ? lua : undefined
   },
 }

@@ -28,9 +28,9 @@ export async function writeTwins(files: readonly string[], root: string, out: st
   await writeFile(join(out, 'llms.txt'), `# redis-baton\n\n${about}\n\n${sections.join('\n\n')}\n`)
 }
 
-/** Takes out the comments, which are for tests, and makes every link one that works anywhere. */
+/** Takes out the comments, which are for tests, and programs, and makes every link one that works anywhere. */
 function adapted(source: string, file: string): string {
-  const shown = source.replace(/^<!--[\s\S]*?-->\n\n?/gm, '')
+  const shown = source.replace(/^<(!--[\s\S]*?--|script[\s\S]*?<\/script)>\n\n?/gm, '')
   return shown.replace(/(\]\(|^\[[^\]]+\]: )([^)\s]+)/gm, (_, before: string, url: string) => {
     const link = linkOf(url, file)
     return `${before}${link.startsWith('/') ? published + link.slice(1) : link}`

@@ -1,7 +1,7 @@
 /** The page to play in: a scene from the link, a world that plays it, and the time that passes there. */
 import './node.ts'
 import './play.css'
-import { linkOf, type Scene, sceneOf, stories } from './scene.ts'
+import { linkOf, opensAt, type Scene, sceneOf, stories } from './scene.ts'
 import { View } from './view.ts'
 import { World } from './world.ts'
 
@@ -15,9 +15,14 @@ export function start(root: HTMLElement): () => void {
   let world = new World(scene.acts)
   let stopped = false
 
+  /** The time that passes at once before the next picture, in ms. */
+  let skipped = opensAt(scene)
+
   const keep = () => {
     scene = { ...scene, acts: world.acts }
-    history.replaceState(history.state, '', linkOf(scene))
+    const link = linkOf(scene)
+    if (sceneOf(link)) history.replaceState(history.state, '', link)
+    else view.scene(scene, 'The scene is too long for a link by now, so the address of this page no longer follows it.')
   }
   const begin = () => {
     world = new World(scene.acts)
@@ -28,14 +33,17 @@ export function start(root: HTMLElement): () => void {
       world.act(wish)
       keep()
       // What is done takes effect even while the time stands still.
-      if (scene.speed === 0) wanted += 1
+      if (scene.speed === 0) skipped += 1
     },
     speed(speed) {
       scene = { ...scene, speed }
       view.scene(scene)
       keep()
     },
-    again: begin,
+    again() {
+      scene = sceneOf(decoded(location.hash)) ?? scene
+      begin()
+    },
     copy() {
       keep()
       const done = navigator.clipboard?.writeText(location.href) ?? Promise.reject()
@@ -49,18 +57,18 @@ export function start(root: HTMLElement): () => void {
     if (location.hash === linkOf(scene)) return
     ;({ scene, notice } = read())
     begin()
+    skipped = opensAt(scene)
   }
   addEventListener('hashchange', follow)
 
-  let wanted = 0
   const play = async () => {
     let last = performance.now()
     while (!stopped) {
       await new Promise(resolve => setTimeout(resolve, FRAME))
       const now = performance.now()
-      const ms = Math.min(LONGEST, now - last) * scene.speed + wanted
+      const ms = Math.min(LONGEST, now - last) * scene.speed + skipped
       last = now
-      wanted = 0
+      skipped = 0
       const present = world
       if (ms > 0) await present.pass(ms)
       view.show(present, ms === 0)
@@ -78,8 +86,17 @@ export function start(root: HTMLElement): () => void {
 function read(): { scene: Scene; notice: string } {
   const usual = sceneOf(stories[0]![1])!
   if (location.hash === '') return { scene: usual, notice: '' }
-  const scene = sceneOf(decodeURIComponent(location.hash))
+  const scene = sceneOf(decoded(location.hash))
   return scene
     ? { scene, notice: '' }
     : { scene: usual, notice: 'This link cannot be read as a scene, so here is the first one.' }
+}
+
+/** Programs that pass links on may escape some of their characters. */
+function decoded(link: string): string {
+  try {
+    return decodeURIComponent(link)
+  } catch {
+    return link
+  }
 }

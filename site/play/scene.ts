@@ -26,8 +26,8 @@ export interface Scene {
 
 export const speeds = [0, 0.01, 0.03, 0.1, 0.3, 1, 3, 10]
 /** The limits of what a link may ask for. */
-const MOST_ACTS = 500
-const LATEST = 3_600_000
+const MOST_ACTS = 200
+const LATEST = 600_000
 export const LENGTHS = { work: [100, 20_000], lease: [500, 20_000] } as const
 
 const usual = ['work-2000@0', 'lease-6000@0', 'fair-A@0', 'fair-B@100', 'fair-C@200']
@@ -42,6 +42,15 @@ export const stories: readonly (readonly [title: string, link: string])[] = [
   ['The holder’s line is cut', story(...usual, 'cut-A@1200', 'mend-A@12000')],
   ['Taken by force', story(...usual, 'force@1200')],
 ]
+
+/** By this time, the scene has begun; a link opens this many ms before the first thing that was done after it. */
+const BEGUN = 1_000
+const BEFORE = 3_000
+
+/** Returns at which time a link opens the scene: whoever made it has perhaps watched for long before doing anything. */
+export function opensAt({ acts }: Scene): number {
+  return Math.max(0, (acts.find(({ at }) => at > BEGUN)?.at ?? 0) - BEFORE)
+}
 
 export function linkOf({ speed, acts }: Scene): string {
   const texts = acts.map(act => {

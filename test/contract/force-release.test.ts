@@ -141,16 +141,6 @@ describe('forceRelease', () => {
     const results = await Promise.all(all.map(each => each.forceRelease(key)))
     expect(results.filter(Boolean)).toHaveLength(1)
   })
-
-  test('it rejects the holder’s `using` with LockLostError', async () => {
-    const [one, two] = clients(2)
-    const key = freshKey()
-    const run = one!.using(key, async lease => {
-      await two!.forceRelease(key)
-      await eventually(() => lease.signal.aborted, 2_000)
-    })
-    await rejection(run, LockLostError)
-  })
 })
 
 describe('of one holder, by its id', () => {

@@ -142,26 +142,6 @@ describe('a held lock', () => {
 })
 
 describe('re-entry', () => {
-  test('adds a hold of its own with the same token', async () => {
-    const lock = await sharedLock()
-    const ada = caller('ada')
-    const inner = again(ada)
-    const token = await lock.grant(ada)
-
-    expect(await lock.acquire(inner)).toMatchObject({ status: 'reentered', token })
-    const { hold, until } = await lock.hash()
-    expect(hold).toBe(ada.id)
-    expect(await lock.deadlines()).toEqual({ [ada.id]: expect.any(Number), [inner.id]: Number(until) })
-  })
-
-  test('depends on the name of the owner, not on the client', async () => {
-    const lock = await sharedLock()
-    const ada = caller('ada')
-    const token = await lock.grant(ada)
-
-    expect(await lock.acquire(caller('elsewhere', { owner: ada.owner }))).toMatchObject({ status: 'reentered', token })
-  })
-
   test('with a longer lease moves the end of the lease, and the expiry of the key', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
@@ -198,16 +178,6 @@ describe('re-entry', () => {
     await lock.acquire(longer)
 
     expect(Object.keys(await lock.deadlines()).sort()).toEqual([inner.id, longer.id].sort())
-  })
-
-  test('with a shorter lease has its own lease, and never shortens that of the lock', async () => {
-    const lock = await sharedLock()
-    const ada = caller('ada')
-    await lock.grant(ada)
-    const { until } = await lock.hash()
-
-    expect(await lock.acquire(again(ada, { lease: 100 }))).toMatchObject({ status: 'reentered', ttl: 100 })
-    expect(await lock.hash()).toMatchObject({ until })
   })
 
   test('I4: a hold that is never released ends with its own lease, however often its owner re-enters', async () => {

@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'vitest'
 import { anonymous, caller, claimOf } from './callers.ts'
 import { lockOnOwnServer, sharedLock } from './test-lock.ts'
-import { agreed, ahead, HOUR, unchanged } from './votes.ts'
+import { agreed, ahead, HOUR } from './votes.ts'
 
 const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
 
@@ -34,23 +34,6 @@ describe.each(['try', 'queue'] as const)('I2: a free lock, acquired with a floor
     const { token } = await lock.acquire(ada, { mode, floor: before - 1 })
     expect(token).toBeGreaterThan(before)
     expect(token).toBeLessThanOrEqual(await lock.micros())
-  })
-
-  test('I5: keeps its token when the request is repeated with a larger floor', async () => {
-    const lock = await sharedLock()
-    const floor = await ahead(lock)
-    await lock.acquire(ada, { mode, floor })
-
-    expect(await unchanged(lock, ada, mode, floor + 1)).toMatchObject({ status: 'granted', token: floor })
-  })
-
-  test('gives the next grant, without a floor, a larger token', async () => {
-    const lock = await sharedLock()
-    const floor = await ahead(lock)
-    await lock.acquire(ada, { mode, floor })
-    await lock.release(ada)
-
-    expect(await lock.grant(ben)).toBe(floor + 1)
   })
 
   test('I3: goes to the first waiter, with a token not below the floor, even if the lock itself was lost', async () => {
@@ -100,15 +83,6 @@ describe('a waiter that joins with a floor', () => {
 
     const urgent = caller('urgent', { headStart: 2_000_000 })
     expect(await lock.acquire(urgent, { mode: 'queue', floor })).toMatchObject({ ticket: floor - 2_000_000 })
-  })
-
-  test('I5: keeps its ticket if it has one', async () => {
-    const lock = await sharedLock()
-    await lock.given({ holder: ada })
-    const ticket = await lock.enqueue(ben)
-
-    const reply = await lock.acquire(ben, { mode: 'queue', floor: await ahead(lock) })
-    expect(reply).toMatchObject({ position: 1, ticket })
   })
 })
 

@@ -80,16 +80,6 @@ describe('I9 a heartbeat', () => {
     expect(await now(second.outcome)).toBe('pending')
   })
 
-  test('that fails is repeated, and does not end a wait', async () => {
-    const at = new Waiting()
-    const waiter = await at.parkedFair({ id: 'A' })
-    await at.clock.advance(HEARTBEAT)
-    await at.kind.tends.next.fail(unreachable)
-    expect(await now(waiter.outcome)).toBe('pending')
-    await at.clock.advance(HEARTBEAT)
-    expect(at.kind.tends.open.length).toBe(1)
-  })
-
   test('I6 that is refused for all of `outageTimeout` ends the wait with the refusal', async () => {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
@@ -134,21 +124,6 @@ describe('I6 an outage', () => {
     at.io.disconnected(latest)
     await at.clock.advance(1)
     expect(await now(waiter.outcome)).toMatchObject({ cause: latest })
-  })
-
-  test('that is over ends no wait, and makes every waiter check the lock', async () => {
-    const at = new Waiting()
-    const waiter = await at.parkedFair({ id: 'A' })
-    at.io.disconnected(unreachable)
-    await at.kind.tends.next.fail(unreachable)
-    await at.clock.advance(1_000)
-    at.io.reconnected()
-    await at.kind.tends.next.answer(at.tended([1]))
-    for (let passed = 0; passed < 2 * OUTAGE; passed += HEARTBEAT) {
-      await at.clock.advance(HEARTBEAT)
-      await at.kind.tends.next.answer(at.tended([1]))
-    }
-    expect(await now(waiter.outcome)).toBe('pending')
   })
 
   test('I7 leaves no timer when it is over', async () => {

@@ -1,9 +1,8 @@
 /** Tests unfair waiters: one request at a time for each key, no lost wake-up, joining the queue late, and re-entry. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
-import type { Via } from '../../src/kind.ts'
 import { now, settled } from './promises.ts'
-import { HEARTBEAT, KEY, LEASE, NOTHING, Waiting } from './waiting.ts'
+import { HEARTBEAT, KEY, NOTHING, Waiting } from './waiting.ts'
 
 test('I4 a waiter subscribes, asks once more, and only then parks', async () => {
   const at = new Waiting()
@@ -199,50 +198,5 @@ describe('waiters whose owner may re-enter', () => {
     at.entered(KEY, 'ours')
     await at.kind.attempts.next.fail(new LockConnectionError('busy'))
     expect(await now(waiter.outcome)).toBe('pending')
-  })
-})
-
-describe('the `via` of a grant', () => {
-  test.each<[Via, Via]>([
-    ['immediate', 'immediate'],
-    ['expiry', 'immediate'],
-    ['reentry', 'reentry'],
-    ['handoff', 'handoff'],
-  ])('is, for %s at the first attempt, %s', async (said, via) => {
-    const at = new Waiting()
-    const waiter = await at.start({ id: 'A' })
-    await at.kind.attempts.next.answer(at.granted({ via: said }))
-    expect(await now(waiter.outcome)).toMatchObject({ via })
-  })
-
-  test.each<[Via, Via]>([
-    ['immediate', 'wakeup'],
-    ['expiry', 'expiry'],
-    ['reentry', 'reentry'],
-  ])('is, for %s after a refusal, %s', async (said, via) => {
-    const at = new Waiting()
-    const waiter = await at.parkedHead({ id: 'A' })
-    at.unlocked(KEY)
-    await settled()
-    await at.kind.attempts.next.answer(at.granted({ via: said }))
-    expect(await now(waiter.outcome)).toMatchObject({ via })
-  })
-
-  test.each<Via>(['handoff', 'expiry'])('is, for %s by message, what the message says', async via => {
-    const at = new Waiting()
-    const waiter = await at.parkedFair({ id: 'A' })
-    at.message('A', 100, via)
-    expect(await now(waiter.outcome)).toMatchObject({ via })
-  })
-
-  test('a grant after this client’s own release has a hand-off time; one after another release has none', async () => {
-    const at = new Waiting()
-    const [first, second] = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' })]
-    at.table.states.get(KEY)?.releasing(at.clock.now())
-    await at.clock.advance(3)
-    at.message('A', 100, 'handoff')
-    await at.clock.advance(3)
-    at.holding.grantedByReply('B', at.granted({ deadline: at.clock.now() + LEASE }), at.clock.now())
-    expect([first.handoff, second.handoff]).toEqual([3, undefined])
   })
 })

@@ -184,14 +184,6 @@ describe('I6 each call is given up exactly when its own patience is over,', () =
     }
   })
 
-  test('with the latest reason as its cause', async () => {
-    const at = await Connected.up()
-    at.redis.break(socket)
-    const call = quiet(at.ask())
-    await at.clock.advance(OUTAGE)
-    expect(await now(call)).toMatchObject({ cause: socket })
-  })
-
   test('and a later answer changes nothing', async () => {
     const at = await Connected.up()
     // The socket stays open for a while after `disconnect`.
@@ -229,19 +221,6 @@ describe('a connection that is lost', () => {
       expect(at.clock.now() - before).toBeLessThanOrEqual(Math.ceil(pause * 1.25))
       at.redis.break(socket)
     }
-  })
-
-  test('is reported with the latest reason at each failed attempt, and once more when it is up again', async () => {
-    const at = await Connected.up()
-    at.redis.break(socket)
-    await at.clock.advance(20)
-    at.redis.break(new Error('connect ECONNREFUSED'))
-    await at.clock.advance(50)
-    await at.redis.ready()
-    // The server was up, so the message does not ask whether its port is one for TLS.
-    at.redis.break()
-    const closed = 'down: the connection to Redis was closed'
-    expect(at.told).toEqual(['up', 'down: read ETIMEDOUT', 'down: connect ECONNREFUSED', 'up', closed])
   })
 
   test('I6 ends all calls at once if the server refuses it, because the server will refuse it again', async () => {

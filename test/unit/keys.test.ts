@@ -61,6 +61,36 @@ test('no two keys share a name of a lock, a queue or expiries', () => {
   )
 })
 
+test('no two short strings share a name', () => {
+  const letters = ['{', '}', 'a', ':lock', ':queue']
+  const owners = new Map<string, string>()
+  const visit = (word: string, depth: number) => {
+    if (word) {
+      for (const name of namesOf(standalone, word)) {
+        expect.soft(owners.get(name) ?? word, `${name} of ${word}`).toBe(word)
+        owners.set(name, word)
+      }
+    }
+    if (depth > 0) for (const letter of letters) visit(word + letter, depth - 1)
+  }
+  visit('', 6)
+})
+
+test('two clients with different prefixes share no lock, and do not list each other’s locks', () => {
+  const prefix = fc.array(fc.constantFrom('lock', ':', 'x', '%', '3A'), { minLength: 1, maxLength: 5 })
+  fc.assert(
+    fc.property(prefix, prefix, key, key, (here, there, one, other) => {
+      fc.pre(here.join('') !== there.join(''))
+      const [ours, theirs] = [here, there].map(pieces => keysOf(pieces.join(''))) as [MutexKeys, MutexKeys]
+      const names = new Set(namesOf(ours, one))
+      expect(namesOf(theirs, other).filter(name => names.has(name))).toEqual([])
+      expect(ours.keyOf(theirs.of(other).lock)).toBeUndefined()
+    }),
+    runs,
+  )
+  expect(keysOf('lock').of('x:{a}').lock).not.toBe(keysOf('lock:x').of('a').lock)
+})
+
 test('two kinds share no lock, whatever the prefixes of their clients, and do not list each other’s locks', () => {
   const words = fc.constantFrom('lock', ':', 'x', '%', '3A', '/', 'permit', 's', '%permit/')
   const prefix = fc.array(words, { minLength: 1, maxLength: 5 })

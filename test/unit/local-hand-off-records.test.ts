@@ -125,31 +125,6 @@ describe('an owner that asks to re-enter a lease that was handed on', () => {
     expect([again.end, at.asking]).toEqual([undefined, ['M']])
   })
 
-  test('is found without a search through its other holds, however many it has', async () => {
-    const { at, lease } = await handedOn()
-    const deadline = at.clock.now() + 10_000
-    let looks = 0
-    for (let i = 0; i < 1_000; i++) {
-      const claim = {
-        key: KEY,
-        id: `N${i}`,
-        get owner() {
-          looks += 1
-          return lease.owner
-        },
-        label: '',
-        lease: 30_000,
-        headStart: 0,
-      }
-      const asked = { claim, since: 0, renew: true, maxHold: 30_000, alone: false }
-      at.holding.take(asked, { granted: true, token: lease.fencingToken, deadline, via: 'reentry' }, at.clock.now())
-    }
-    looks = 0
-    for (let i = 0; i < 1_000; i++) void at.holding.record(KEY, lease.owner)
-    expect([looks, at.records]).toEqual([0, [['B', FIRST + 1]]])
-    await at.recorded()
-  })
-
   test('I1 is not mistaken for one that holds another key', async () => {
     const { at, lease, behind } = await handedOn()
     void at.holding.record('another key', lease.owner)

@@ -142,8 +142,6 @@ test('baton dashboard prints the files', async () => {
 })
 
 describe('the dashboard', () => {
-  const { panels, templating } = dashboard
-
   test('shows groups of keys, in every panel but that of connections, and each alert but that of connections is of one', () => {
     const without = expressions.filter(([, expression]) => !asked(expression).labels.includes('redis_baton_key_group'))
     expect(without.map(([where]) => where)).toEqual([
@@ -151,17 +149,5 @@ describe('the dashboard', () => {
       'Renewals and disconnections',
       'LockRedisUnsteady',
     ])
-  })
-
-  test('uses only the data source that is chosen at the top', () => {
-    expect(templating.list.find(({ type }) => type === 'datasource')).toMatchObject({
-      name: 'datasource',
-      query: 'prometheus',
-    })
-    for (const { datasource, targets } of panels) {
-      expect([datasource, ...targets.map(target => target.datasource)].map(({ uid }) => uid)).toEqual(
-        Array(targets.length + 1).fill(`\${datasource}`),
-      )
-    }
   })
 })

@@ -108,19 +108,6 @@ describe.each(redlocks)('%s', (name, Locks) => {
     await expect(redlock.using([key], 5_000, routine)).rejects.toThrow('unable to achieve a quorum')
   })
 
-  test('several keys: each attempt takes all or none, and holds none until the next attempt', async () => {
-    const [redis, a, b] = [plainRedis(), freshKey(), freshKey()]
-    const redlock = new Locks([redis], quick)
-    const other = await redlock.acquire([b], 60_000)
-    const call = redlock.acquire([a, b], 60_000, { retryCount: -1, retryDelay: 200 })
-    await sleep(50)
-    expect(await redis.exists(a)).toBe(0)
-    await other.release()
-    const both = await call
-    expect(await redis.exists(a, b)).toBe(2)
-    await both.release()
-  })
-
   const counted = name === 'redlock' ? 'the call' : 'the attempt that succeeded'
   test(`a lease is counted from ${counted}`, async () => {
     const [redis, key] = [plainRedis(), freshKey()]

@@ -175,24 +175,3 @@ test('the open clients of all copies are counted together: the tenth of an addre
   `)
   expect(errors).toEqual([['ERR_LOCK_CLIENTS', 11, true]])
 })
-
-test('a client that two copies instrument has one span for a hold, from the second', async () => {
-  const spans = await withCopies(`
-    import { trace } from '@opentelemetry/api'
-    import { instrument } from 'redis-baton/opentelemetry'
-    const { instrument: again } = createRequire(import.meta.url)('redis-baton/opentelemetry')
-    const spans = { first: 0, second: 0 }
-    const tracerProvider = name => ({
-      getTracer: () => ({ startSpan: () => (spans[name]++, trace.getTracer('none').startSpan('none')) }),
-    })
-    const locks = new imported.LockClient(url)
-    instrument(locks, { tracerProvider: tracerProvider('first') })
-    await locks.using(key, async () => {})
-    const before = { ...spans }
-    again(locks, { tracerProvider: tracerProvider('second') })
-    await locks.using(key, async () => {})
-    await locks.close()
-    print([before.first > 0, spans.first - before.first, spans.second - before.first])
-  `)
-  expect(spans).toEqual([true, 0, 0])
-})

@@ -244,11 +244,14 @@ describe('the page to play in', () => {
     },
   )
 
-  test('a link that cannot be read opens the first scene, and says so', async () => {
-    const { page } = await openPlay(1_280, '#speed=10&acts=fly-A@0')
-    await line(page, '[role=alert]', /cannot be read/)
-    await line(page, '.status', holds)
-  })
+  test.each(['#speed=10&acts=fly-A@0', '#%'])(
+    'the link %s, which cannot be read, opens the first scene, and says so',
+    async link => {
+      const { page } = await openPlay(1_280, link)
+      await line(page, '[role=alert]', /cannot be read/)
+      await line(page, '.status', holds)
+    },
+  )
 
   test('it weighs less than 1.5 MB, with all that it loads', async () => {
     const { page } = await openPlay(1_280)

@@ -28,14 +28,6 @@ export function lockSeen(
 
 type ShownHolder = Partial<Pick<HolderState, 'id' | 'label' | 'heldFor' | 'ttl' | 'mode' | 'permits'>>
 
-/** Makes a semaphore with five permits. Each waiter wants two permits. */
-export function semaphoreSeen(key: string, holders: readonly ShownHolder[], waits: readonly number[] = []): SeenLock {
-  const all = holders.map(each => holder({ permits: 1, ...each }))
-  const taken = all.reduce((sum, { permits = 0 }) => sum + permits, 0)
-  const waiters = waits.map((waited, i) => ({ ...waiter(waited, i), permits: 2 }))
-  return sharedSeen({ key, kind: 'semaphore', permits: 5, taken }, all, waiters)
-}
-
 /** Makes a read-write lock whose waiters are writers. */
 export function readWriteSeen(key: string, holders: readonly ShownHolder[], waits: readonly number[] = []): SeenLock {
   const waiters = waits.map((waited, i) => ({ ...waiter(waited, i), mode: 'write' as const }))

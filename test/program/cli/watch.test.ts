@@ -8,7 +8,7 @@ import { type Watch, type WatchOptions, watch } from '../../../cli/live/watch.ts
 import type { LockClient } from '../../../src/index.ts'
 import { faultProxy } from '../../kit/proxies.ts'
 import { client, freshKey, ownServer, redisUrl } from '../../kit/redis.ts'
-import { eventually, sleep } from '../../kit/time.ts'
+import { eventually } from '../../kit/time.ts'
 
 /** Starts a watch, and closes it after the test. */
 function watched(at: Connected, options: Partial<WatchOptions> = {}, changed: (live: Watch) => void = () => {}): Watch {
@@ -78,27 +78,6 @@ test('rests four times as long as a survey took, and never makes two at a time',
   })
   expect(surveys[0]!.took).toBeGreaterThan(40)
   expect(count.atOnce).toBe(1)
-})
-
-test('makes no survey while it is paused, and none after its end', async () => {
-  const { url } = await ownServer()
-  const here = at(url)
-  const count = counted(here.locks)
-  const live = watched(here)
-  await eventually(() => count.begun > 1)
-  live.pause()
-  await eventually(() => live.surveying === undefined)
-  const paused = count.begun
-  await sleep(100)
-  expect(count.begun).toBe(paused)
-  expect(live.nextIn).toBeUndefined()
-  live.resume()
-  await eventually(() => count.begun > paused)
-  live.close()
-  await eventually(() => live.surveying === undefined)
-  const closed = count.begun
-  await sleep(100)
-  expect(count.begun).toBe(closed)
 })
 
 describe('while Redis is away', () => {

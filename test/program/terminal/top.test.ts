@@ -169,19 +169,3 @@ test.each(['q', 'C-c'])('%s ends it at once while Redis hangs', async key => {
   // If the pressed key did not end the program, the program would wait 15 s for Redis to come back.
   expect(await terminal.exitCode(4_000)).toBe(0)
 })
-
-test('a hostile name does not reach the terminal', async () => {
-  const name = freshName()
-  const hostile = `${name}\u001b]0;owned\u0007\u001b[2J\u001b[?1049l\r\n\u009b31m\u202e`
-  await client({ label: '\u001b[5m注文\u0007' }).lock(hostile)
-  const terminal = await top(name)
-  const screen = await terminal.eventually('1 held')
-  expect(screen).toMatch(/\\u\{1b\}/)
-  await terminal.press('Enter')
-  await terminal.eventually('\\u{1b}[5m注文\\u{7}')
-  const written = await terminal.output()
-  expect(written).not.toContain('owned\u0007')
-  expect(written).not.toContain('\u001b[5m')
-  expect(written).not.toContain('\u009b')
-  expect(written).not.toContain('\u202e')
-})
