@@ -36,7 +36,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   // This test fails if `redis.call('ZADD', queue, 'NX', ticket, claim)` becomes `redis.call('ZADD', queue, ticket,
   // claim)` in lua/mutex/acquire.lua: the second execution gives the waiter a new ticket, so it is behind the later
   // waiter. It also fails if `redis.call('ZADD', line, 'NX', ticket, claim)` becomes `redis.call('ZADD', line, ticket,
-  // claim)` in lua/permits/acquire.lua, for the same reason.
+  // claim)` in lua/shared/join.lua, for the same reason.
   test.each(kinds)(
     'of an acquire that was queued: I3, the waiter has one position, the original one ($kind)',
     async ({ client, clientBehindProxy }) => {
