@@ -9,7 +9,10 @@
  */
 
 /** Undefined stands for a mutex. */
-export type Wants = 'read' | 'write' | readonly [permits: number, of: number, group?: string, limit?: number]
+export type Wants =
+  | 'read'
+  | 'write'
+  | readonly [permits: number, of: number, group?: string | undefined, limit?: number | undefined]
 
 export interface Weight {
   readonly permits: number
