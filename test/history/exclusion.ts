@@ -13,7 +13,7 @@
  * counts from the request, which was before the grant. Of two live holds with numbers, none has a number of the other.
  */
 import type { History, Hold, Violation } from './history.ts'
-import { reenters, weightOf } from './wants.ts'
+import { groupOf, limitOf, reenters, weightOf } from './wants.ts'
 
 interface Counted {
   readonly hold: Hold
@@ -95,7 +95,11 @@ function tooMany(live: readonly Counted[], heard: Hold): Counted[] | undefined {
         !(reenters(wants) && other.hold.grant.owner === grant.owner),
     )
     if (newest.hold !== heard && !before.some(({ hold }) => hold === heard)) continue
-    if (before.reduce((sum, { hold }) => sum + weightOf(hold.wants).permits, permits) > of) return [...before, newest]
+    const sum = (others: readonly Counted[]) =>
+      others.reduce((sum, { hold }) => sum + weightOf(hold.wants).permits, permits)
+    if (sum(before) > of) return [...before, newest]
+    const mates = before.filter(({ hold }) => groupOf(hold.wants) === groupOf(wants))
+    if (sum(mates) > limitOf(wants)) return [...mates, newest]
   }
   return undefined
 }
@@ -113,7 +117,7 @@ function overlap(key: string, together: readonly Counted[], from: number): Viola
   const owners = together.map(({ hold }) => hold.grant.owner).join(' and ')
   const wants = together.at(-1)!.hold.wants
   const sum = together.reduce((all, { hold }) => all + weightOf(hold.wants).permits, 0)
-  const much = reenters(wants) ? 'both held' : `held ${sum} of ${weightOf(wants).of} permits`
+  const much = reenters(wants) ? 'both held' : `held ${sum} of ${Math.min(weightOf(wants).of, limitOf(wants))} permits`
   return {
     invariant: 'I1',
     key,

@@ -58,16 +58,31 @@ export class GroupRunner implements Runner<AnsweringScripts> {
     args: ArgsOf<AnsweringScripts[N]>,
     read: (reply: Reply<AnsweringScripts[N]>) => T | Promise<T> = reply => reply as T,
   ): Promise<T> {
+    return this.#run(name, keys, args, read, false)
+  }
+
+  /**
+   * `earlier`: whether an earlier request may have been executed without an answer. For instance, a release may have
+   * ended the last hold of the last group. If it is repeated, Redis answers `plain`, and finds no hold.
+   */
+  #run<N extends keyof AnsweringScripts, T>(
+    name: N,
+    keys: KeysOf<AnsweringScripts[N]>,
+    args: ArgsOf<AnsweringScripts[N]>,
+    read: (reply: Reply<AnsweringScripts[N]>) => T | Promise<T>,
+    earlier: boolean,
+  ): Promise<T> {
     const { lock } = keys as { readonly lock?: string }
     if (lock === undefined) return this.#call(name, keys, args, read as never)
     const brings = bringsGroup(args)
     if (brings) this.#remember(lock)
     const called = brings || this.#grouped.has(lock) ? (`${name}InGroups` as keyof Grouped) : name
     return this.#call<T>(called, keys, args, reply => {
-      if (reply.status !== 'grouped' && reply.status !== 'plain') return read(reply as Reply<AnsweringScripts[N]>)
+      const repeated = reply.repeated || earlier
       if (reply.status === 'grouped') this.#remember(lock)
-      else this.#grouped.delete(lock)
-      return this.run(name, keys, args, read)
+      else if (reply.status === 'plain') this.#grouped.delete(lock)
+      else return read({ ...(reply as Reply<AnsweringScripts[N]>), repeated })
+      return this.#run(name, keys, args, read, repeated)
     })
   }
 

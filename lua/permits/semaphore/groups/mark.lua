@@ -51,7 +51,7 @@ else
     redis.call('HDEL', lock, 'queued')
   end
 end
-local expiry = math.max(keep, now + MEMORY)
+local expiry = math.max(queued or 0, now + MEMORY)
 redis.call('PEXPIREAT', turns, expiry)
 redis.call('PEXPIREAT', shares, expiry)
 passable = not queued

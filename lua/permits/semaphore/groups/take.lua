@@ -4,7 +4,6 @@
 --   claim      string   the caller's claim
 --   wants      string   how many permits
 --   queued?    ms       the time until which the queue's keys live
---   keep       ms       the time at which the lock's key expires
 --   grouped    boolean  the semaphore is marked as one with groups
 --   lock       HASH    the lock
 --   deadlines  ZSET    see lua/shared/live.lua
@@ -20,6 +19,6 @@ taken = taken + wants
 if group ~= '' then redis.call('HSET', shares, 'l' .. group, limit == '' and NO_LIMIT or limit) end
 -- include: settle { adds = wants + 0, refund = false, given = weight }
 if not grouped then redis.call('HSET', lock, 'queued', MARK .. (queued or '')) end
-local expiry = math.max(keep, now + MEMORY + LINGER)
+local expiry = math.max(queued or 0, now + MEMORY)
 redis.call('PEXPIREAT', turns, expiry)
 redis.call('PEXPIREAT', shares, expiry)
