@@ -80,7 +80,7 @@ test('I7 with the last group, everything about groups but the virtual time is go
   await semaphore.release(first)
   await semaphore.release(second)
   const left = await redis.hgetall(names.lock)
-  expect(Object.keys(left).sort()).toEqual(['clock', 'keep', 'taken'])
+  expect(Object.keys(left).sort()).toEqual(['clock', 'keep', 'pace', 'taken'])
   expect(await redis.exists(names.waiting, names.queue, names.deadlines)).toBe(0)
   for (const key of await redis.keys(`${names.lock}*`)) expect(await redis.pttl(key)).toBeGreaterThan(0)
 })
