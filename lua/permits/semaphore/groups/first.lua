@@ -10,11 +10,11 @@
 --   turn?      string  its ticket
 if group == '' then
   local found = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
-  leader, turn = found[1], found[2]
+  leader, turn = found[1], found[1] and string.format('%.0f', found[2])
 elseif number then
   local at = redis.call('ZCOUNT', waiting, '-inf', '(' .. number)
   local found = redis.call('ZRANGE', waiting, at, at, 'WITHSCORES')
-  if found[2] == number then
+  if found[1] and found[2] + 0 == number + 0 then
     leader, turn = found[1]:sub(TOKEN_END + 1), found[1]:sub(1, TOKEN_END)
   end
 end

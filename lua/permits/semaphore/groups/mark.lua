@@ -21,7 +21,7 @@
 --   passable   boolean  a caller that does not queue may try to take what is free
 -- Constants
 --   MOST_FORGOTTEN = 10  idle groups that one call forgets, at most
-local from = redis.call('ZCOUNT', turns, '-inf', '(' .. IDLE)
+local from = redis.call('ZCOUNT', turns, '-inf', string.format('(%.0f', IDLE))
 local idle = redis.call('ZRANGE', turns, from, from + MOST_FORGOTTEN - 1, 'WITHSCORES')
 for i = 1, #idle, 2 do
   if idle[i + 1] - IDLE > now - MEMORY then break end
@@ -44,7 +44,7 @@ if grouped then
 else
   if tags[3] then redis.call('ZREM', turns, tags[3]) end
   redis.call('HDEL', shares, 's', 'f')
-  if tags[1] and not busy then redis.call('HSET', shares, 'v', math.max(tags[1] + 0, (tags[2] or 0) + 0)) end
+  if tags[1] and not busy then redis.call('HSET', shares, 'v', string.format('%.17g', math.max(tags[1] + 0, (tags[2] or 0) + 0))) end
   if queued then
     redis.call('HSET', lock, 'queued', queued)
   else

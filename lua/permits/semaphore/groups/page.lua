@@ -27,7 +27,7 @@ elseif behind then
   from = place and place + 1 or redis.call('ZCOUNT', queue, '-inf', '(' .. ticket)
 end
 local entries = redis.call('ZRANGE', queue, from, from + most - 1, 'WITHSCORES')
-size = #entries / 2
+size = math.floor(#entries / 2)
 for i = 1, #entries, 2 do
   local claim, at = entries[i], entries[i + 1]
   if queue == waiting then

@@ -64,10 +64,11 @@ if adds > 0 then
   virtual = math.max(virtual, finish)
   finish = virtual + adds / weight
   local top = math.max((known[5] or 0) + 0, group ~= '' and finish or 0)
-  redis.call('HSET', shares, 'v', virtual, 'f' .. group, finish, 'top', top)
+  local tags = { string.format('%.17g', virtual), string.format('%.17g', finish), string.format('%.17g', top) }
+  redis.call('HSET', shares, 'v', tags[1], 'f' .. group, tags[2], 'top', tags[3])
 elseif refund then
   finish = finish + adds / weight
-  redis.call('HSET', shares, 'f' .. group, finish)
+  redis.call('HSET', shares, 'f' .. group, string.format('%.17g', finish))
 end
 
 local number = known[6] or nil
@@ -95,14 +96,14 @@ end
 local member = room and at .. head
 if stands and stands ~= member then redis.call('ZREM', turns, stands) end
 if room then
-  redis.call('ZADD', turns, math.max(virtual, finish), member)
+  redis.call('ZADD', turns, string.format('%.17g', math.max(virtual, finish)), member)
   if stands ~= member then redis.call('HSET', shares, 's' .. group, member) end
 elseif stands then
   redis.call('HDEL', shares, 's' .. group)
 end
 if not head and has == 0 then
   if finish > virtual or weight ~= 1 then
-    redis.call('ZADD', turns, IDLE + now, ':' .. group)
+    redis.call('ZADD', turns, string.format('%.0f', IDLE + now), ':' .. group)
   else
     redis.call('HDEL', shares, 'f' .. group, 'w' .. group, 'l' .. group, 'n' .. group)
   end
