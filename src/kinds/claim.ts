@@ -44,6 +44,9 @@ export interface DecodedClaim {
   readonly slots?: readonly number[]
 }
 
+/** Stands for the limit of a group that may have all permits (lua/permits/semaphore/groups/mode.lua). */
+export const NO_LIMIT = '-'
+
 /** The group of a claim. */
 export interface ClaimedGroup {
   readonly name: string

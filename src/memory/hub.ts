@@ -29,7 +29,7 @@ import { MEMORY, type Memory, type MemoryStore, type StoreClient } from './store
 
 /** After this many answers, one waits for a turn of the event loop. */
 const ANSWERS = 1_000
-/** This many locks without holders and waiters are kept for their pace. */
+/** This many locks without holders and waiters are kept for what they remember. */
 const MOST_IDLE = 1_000
 const LOST = 'MemoryStore.lose has ended it'
 
@@ -38,7 +38,7 @@ export class MemoryHub implements Hub, MemoryStore {
   readonly [MEMORY]: Memory = { clock: this.clock, join: (...parts) => this.#join(...parts) }
   /** By their names, which contain the prefix of a client and the kind of the lock. */
   readonly locks = new Map<string, MemoryLock>()
-  /** Locks without holders and waiters, whose pace may still be asked for; the newest ones. */
+  /** Locks without holders and waiters, whose pace or weights may still be asked for; the newest ones. */
   readonly #idle = new Map<string, MemoryLock>()
   readonly #clients = new Map<string, Connection>()
   readonly #connections = new WeakMap<StoreClient, Connection>()
@@ -138,7 +138,7 @@ export class MemoryHub implements Hub, MemoryStore {
 
   idle(lock: MemoryLock): void {
     this.locks.delete(lock.name)
-    if (!lock.pace) return
+    if (!lock.remembers) return
     this.#idle.set(lock.name, lock)
     const [oldest = ''] = this.#idle.keys()
     if (this.#idle.size > MOST_IDLE) this.#idle.delete(oldest)

@@ -20,7 +20,8 @@ import type {
 import { decodeWants } from '../kinds/claim.ts'
 import { Disagreements } from '../kinds/disagreements.ts'
 import type { Keys } from '../redis/keys.ts'
-import type { Asked, MemoryLock } from './lock.ts'
+import type { Asked } from './entries.ts'
+import type { MemoryLock } from './lock.ts'
 
 /** What a kind uses of its store, and of its client's connection to it. */
 export interface Locks {
@@ -86,7 +87,7 @@ export class MemoryKind<State> implements Kind<State> {
       if (typeof answer === 'number') throw new LockQueueFullError(claim.key, answer, expected(answer + 1))
       if (answer.granted) return answer
       const { among, holder, position } = answer
-      if (among) this.#disagreements.check(claim, `${among}`, holder.label)
+      if (among) this.#disagreements.check(claim, among, holder.label)
       return { ...answer, expected: expected(position, holder) }
     })
   }
@@ -132,8 +133,8 @@ export class MemoryKind<State> implements Kind<State> {
 
   #asked(claim: Claim): Asked {
     const { mode, wants = claim.wants ?? '1/1' } = this.#traits
-    const { permits, of, numbers } = decodeWants(wants)
-    return { ...claim, permits, of, mode, numbered: numbers !== undefined, waiterTtl: this.#waiterTtl }
+    const { permits, of, numbers, group } = decodeWants(wants)
+    return { ...claim, permits, of, group, mode, numbered: numbers !== undefined, waiterTtl: this.#waiterTtl }
   }
 
   #state(key: string): State {

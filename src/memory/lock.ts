@@ -10,7 +10,6 @@ import { surelyUntil } from '../clock.ts'
 import { LockDeadlockError } from '../errors.ts'
 import {
   CLIENT_ID_LENGTH,
-  type Claim,
   type Found,
   type Granted,
   type Holder,
@@ -19,44 +18,13 @@ import {
   type Tended,
   type Via,
 } from '../kind.ts'
-import type { HolderState, WaiterState } from '../lock-state.ts'
+import { type Asked, foundOf, type Holding, type Waiting } from './entries.ts'
+import { Turns } from './turns.ts'
 
-/** A claim, with what it asks of the lock. */
-export interface Asked extends Claim {
-  readonly permits: number
-  /** How many permits the lock has, according to this claim. */
-  readonly of: number
-  readonly mode: 'read' | 'write' | undefined
-  /** Whether the claim asks for the numbers of its permits. */
-  readonly numbered: boolean
-  /** After how many ms the waiter expires if it sends no heartbeat. */
-  readonly waiterTtl: number
-}
-
-interface Holding extends Asked {
-  readonly token: number
-  readonly since: number
-  /** Whether the owner held the lock already. */
-  readonly again: boolean
-  readonly slots: readonly number[] | undefined
-  /** Until when the lock stays taken at least. */
-  readonly least: number
-  /** Whether the hold is over for its caller, and lasts only because of `minHold`. */
-  readonly retained: boolean
-  until: number
-}
-
-interface Waiting {
-  readonly asked: Asked
-  readonly ticket: number
-  readonly joined: number
-  expires: number
-}
-
-/** `among`: how many permits the lock has, according to the holder's claim. */
+/** `among`: as for `Traits.differs`. */
 interface RefusedBy extends Refused {
   readonly holder: Holder
-  readonly among: number | undefined
+  readonly among: string
 }
 
 /** What a lock uses of its store. */
@@ -108,6 +76,7 @@ export class MemoryLock {
   readonly #lengths: number[] = []
   /** Who was admitted last while both readers and writers waited. */
   #turn: 'read' | 'write' | undefined
+  readonly #turns = new Turns()
 
   constructor(name: string, key: string, mutex: boolean, hub: Hub) {
     this.name = name
@@ -127,17 +96,21 @@ export class MemoryLock {
     const owned = this.#ownedBy(asked)
     if (enters(asked, owned)) return this.#reenter(asked, owned)
     if (owned.length > 0 && !waits && !this.#find(asked.id)) throw new LockDeadlockError(asked.key)
-    if (join && (this.#waits || !this.#fits(asked))) {
-      const crowd = this.#find(asked.id) || waits ? Number.NEGATIVE_INFINITY : this.#alive().length
-      const fits = this.#fits(asked)
+    const said = this.#turns.said(asked)
+    if (join && !this.#may(asked)) {
+      const crowd = this.#find(asked.id) || waits ? Number.NEGATIVE_INFINITY : this.#crowd(asked)
+      const fits = this.#fits(asked) && !asked.group && !this.#turns.grouped
       // If a mutex is free, the first waiter is about to get it, and this call would be behind the others.
       const behind = this.#mutex && fits ? crowd - 1 : crowd
       if (behind >= (asked.maxWaiters ?? Number.POSITIVE_INFINITY) && (crowd > 0 || !fits)) return crowd
       this.#join(asked, this.#hub.tick() - Math.round(asked.headStart * 1_000))
+      this.#turns.note(asked, true)
     }
     this.#admit(lapsed ?? 'handoff', undefined, [asked.id])
-    const admitted = this.#holds.get(asked.id) ?? (!this.#waits && this.#fits(asked) ? this.#hold(asked) : undefined)
-    return admitted ? this.#grant(admitted, lapsed ?? 'immediate') : this.#refuse(asked)
+    const may = !this.#holds.has(asked.id) && this.#may(asked)
+    if (may) this.#turns.note(asked, true)
+    const admitted = may ? this.#hold(asked) : this.#holds.get(asked.id)
+    return admitted ? this.#grant(admitted, lapsed ?? 'immediate') : this.#refuse(asked, said)
   }
 
   tend(waiters: readonly { readonly asked: Asked; readonly ticket: number }[]): Tended {
@@ -228,6 +201,11 @@ export class MemoryLock {
     return lost.length
   }
 
+  /** Whether something is known that the next calls need, although there may be neither a hold nor a waiter. */
+  get remembers(): boolean {
+    return this.pace !== undefined || this.#turns.grouped
+  }
+
   /** Whether there is a hold or a waiter. */
   get used(): boolean {
     return this.locked || this.#alive().length > 0
@@ -238,41 +216,9 @@ export class MemoryLock {
   }
 
   get found(): Found {
-    const now = this.#hub.now()
-    const live = this.#live()
-    const alive = this.#alive()
-    const numbers = [
-      ...live.map(({ since, of }) => [since, of] as const),
-      ...alive.map(({ joined, asked }) => [joined, asked.of] as const),
-    ]
-    const [newest] = numbers.sort(([a], [b]) => b - a)
-    return {
-      permits: newest?.[1],
-      pace: this.pace,
-      holders: live.map(
-        ({ id, owner, label, permits, slots, token: fencingToken, since, until }): HolderState => ({
-          id,
-          owner,
-          label,
-          ...(!this.#mutex && { permits }),
-          ...(slots && { slots }),
-          fencingToken,
-          heldFor: Math.floor(now - since),
-          ttl: Math.floor(until - now),
-        }),
-      ),
-      waiters: alive.map(
-        ({ asked: { id, owner, label, permits }, joined, expires }, i): WaiterState => ({
-          id,
-          owner,
-          label,
-          ...(!this.#mutex && { permits }),
-          position: i + 1,
-          waited: Math.floor(now - joined),
-          expiresIn: Math.floor(expires - now),
-        }),
-      ),
-    }
+    const { grouped, tags } = this.#turns
+    const [live, alive] = [this.#live(), this.#alive()]
+    return foundOf(live, alive, { now: this.#hub.now(), mutex: this.#mutex, pace: this.pace, tags: grouped && tags })
   }
 
   // The holds.
@@ -304,6 +250,7 @@ export class MemoryLock {
     const hold: Holding = { ...asked, token, since: now, again, slots, least, retained: false, until }
     this.#holds.set(id, hold)
     this.#taken += permits
+    this.#turns.granted(asked)
     if (mode === 'write') this.#writers += 1
     this.#firstEnd = Math.min(this.#firstEnd, hold.until)
     const nested = clientOf(owner) === clientOf(id)
@@ -324,6 +271,7 @@ export class MemoryLock {
     const { permits, mode } = hold
     this.#holds.delete(nameOf(hold))
     this.#taken -= permits
+    this.#turns.ended(hold)
     if (mode === 'write') this.#writers -= 1
   }
 
@@ -357,10 +305,12 @@ export class MemoryLock {
     return slots ? { ...grant, slots } : grant
   }
 
-  #refuse(asked: Asked): RefusedBy {
+  #refuse(asked: Asked, said: string): RefusedBy {
     const waiting = this.#find(asked.id)
+    const first = this.#first
     return {
-      ...this.#first,
+      ...first,
+      among: `${first.among}${said}`,
       granted: false,
       sent: this.#hub.now(),
       position: waiting ? this.#position(asked) : 0,
@@ -382,13 +332,20 @@ export class MemoryLock {
     return {
       ttl: Math.max(0, ends - now),
       holder: { label: hold?.label ?? '', since: hold?.since ?? now, taken },
-      among: hold?.of,
+      among: hold?.of ?? '',
       owner: hold && hold.owner !== hold.id ? hold.owner : undefined,
     }
   }
 
   #fits({ permits, of }: Asked): boolean {
     return this.#taken + permits <= of
+  }
+
+  /** Whether the claim may be granted now: it fits, its group has room, and nobody is before it. Full groups are passed. */
+  #may(asked: Asked): boolean {
+    if (!this.#fits(asked) || this.#turns.isFull(asked)) return false
+    if (!this.#waits) return true
+    return this.#turns.grouped && !this.#next() && !this.#queue.some(this.#turns.isMate(asked))
   }
 
   // The waiters.
@@ -404,6 +361,17 @@ export class MemoryLock {
   #alive(): Waiting[] {
     const now = this.#hub.now()
     return [...this.#queue, ...this.#readers].filter(({ expires }) => expires > now)
+  }
+
+  /** How many waiters count for `maxWaiters`: those of the claim's group, or all if it has none. */
+  #crowd(asked: Asked): number {
+    const alive = this.#alive()
+    return asked.group ? alive.filter(this.#turns.isMate(asked)).length : alive.length
+  }
+
+  /** The first waiter in the order of turns; of a read-write lock, the first writer. Dead ones before it are removed. */
+  #next(): Waiting | undefined {
+    return this.#turns.next(this.#queue, waiter => this.#isAlive(waiter))
   }
 
   #find(id: string): Waiting | undefined {
@@ -422,6 +390,7 @@ export class MemoryLock {
     let at = line.length
     while (at > 0 && line[at - 1]!.ticket > ticket) at--
     line.splice(at, 0, { asked, ticket, joined: this.#hub.timeOf(ticket) + asked.headStart, expires })
+    this.#turns.note(asked, false)
   }
 
   #remove(id: string): boolean {
@@ -432,17 +401,19 @@ export class MemoryLock {
     return false
   }
 
-  /** The place in the order of grants, from 1, as far as it is known now. */
-  #position({ id, mode }: Asked): number {
+  /** The place in the order of grants, from 1, as far as it is known now; inside a group, the place in it. */
+  #position(asked: Asked): number {
+    const { id, mode } = asked
     const readers = this.#readers.findIndex(({ asked }) => asked.id === id) + 1
     if (mode === 'read') return this.#writers > 0 ? readers : readers + 1
-    const place = this.#queue.findIndex(({ asked }) => asked.id === id) + 1
+    const line = this.#turns.grouped ? this.#queue.filter(this.#turns.isMate(asked)) : this.#queue
+    const place = line.findIndex(({ asked }) => asked.id === id) + 1
     return this.#writers > 0 || place > 1 ? place + this.#readers.length : place
   }
 
   /**
-   * Admits waiters: in the order of their tickets, and nobody overtakes the first, even if it wants more permits than
-   * are free. While both readers and writers wait, they take turns, and a readers' turn admits all who wait by then.
+   * Admits waiters: in the order of their turns, and nobody overtakes the next, even if it wants more permits than are
+   * free. While both readers and writers wait, they take turns, and a readers' turn admits all who wait by then.
    * The waiters `mine` learn of their grants by the answer to the call. Returns how many clients heard that the lock may
    * be free for unfair waiters.
    */
@@ -453,20 +424,20 @@ export class MemoryLock {
       if (!mine.includes(asked.id)) this.#hub.won(asked.id, this.#grant(hold, via), this.name)
     }
     const queue = this.#queue
-    const dropDead = () => {
-      while (queue[0] && !this.#isAlive(queue[0])) queue.shift()
-    }
-    dropDead()
+    let next = this.#next()
     if (this.#writers > 0) this.#turn = 'write'
     else if (queue.length === 0 || this.#turn === 'write') {
       for (const reader of this.#readers.splice(0)) if (this.#isAlive(reader)) admit(reader)
       if (this.#taken > 0) this.#turn = 'read'
     }
-    for (; queue[0] && this.#fits(queue[0].asked); dropDead()) {
-      if (queue[0].asked.mode) this.#turn = 'write'
-      admit(queue.shift() as Waiting)
+    for (; next && this.#fits(next.asked); next = this.#next()) {
+      if (next.asked.mode) this.#turn = 'write'
+      queue.splice(queue.indexOf(next), 1)
+      admit(next)
     }
-    return this.#waits ? 0 : this.#hub.free(this.name, by)
+    // Unfair waiters may pass full groups. Their own calls must not tell them so: they would call again without end.
+    const passable = !this.#waits || (!next && this.#readers.length === 0 && mine.length === 0)
+    return passable ? this.#hub.free(this.name, by) : 0
   }
 
   /** Called when a hold has ended, or a waiter has left. `by`: the client that released. */
@@ -476,13 +447,16 @@ export class MemoryLock {
     const heard = this.#waits ? this.#admit(via, by) : opened ? this.#hub.free(this.name, by) : 0
     // The latest lease of a mutex may have been released, and the other ones end earlier.
     if (this.#mutex && this.#holds.size > 0) this.#tellEnd(this.#first.ttl)
-    if (this.#holds.size === 0 && !this.#waits) this.#hub.idle(this)
+    const idle = this.#holds.size === 0 && !this.#waits
+    this.#turns.forget(this.#queue, !idle)
+    if (idle) this.#hub.idle(this)
     return heard
   }
 
   /** Tells waiters when a lease ends, because it may end before they look again. */
   #tellEnd(ttl: number): void {
-    this.#hub.ends(this.name, ttl, (this.#queue[0] ?? this.#readers[0])?.asked.id)
+    const next = this.#turns.grouped ? this.#next() : (this.#queue[0] ?? this.#readers[0])
+    this.#hub.ends(this.name, ttl, next?.asked.id)
   }
 }
 

@@ -2,7 +2,7 @@
  * Tests the groups of a semaphore: their limits, their turns, and what is seen of them. Each client stands for a process.
  */
 import { describe, expect, test } from 'vitest'
-import { type Lease, type Lock, LockArgumentError, type LockError } from '../../src/index.ts'
+import { type Lease, type Lock, LockArgumentError, type LockError, LockQueueFullError } from '../../src/index.ts'
 import type { SemaphoreOptions } from '../../src/options.ts'
 import { heard, promptly, rejection, settles } from '../kit/outcomes.ts'
 import { parkAt } from '../kit/parking.ts'
@@ -177,6 +177,18 @@ describe('I3 turns', () => {
   })
 })
 
+test('maxWaiters counts the waiters of the group, and of a call without a group all', async () => {
+  const [one, two] = semaphores(2, 1) as [Semaphore, Semaphore]
+  const held = await one.lock({ group: 'a' })
+  const before = await queued([one, two], [{ group: 'a' }, { group: 'b' }])
+  const full = (options: SemaphoreOptions) => promptly(rejection(two.lock(options), LockQueueFullError))
+  expect(await full({ group: 'a', maxWaiters: 1 })).toMatchObject({ waiters: 1 })
+  expect(await full({ maxWaiters: 2 })).toMatchObject({ waiters: 2 })
+  const { granted } = await queued([two], [{ group: 'c', maxWaiters: 1 }])
+  await held.release()
+  expect((await Promise.all([drained(before.granted, 2), drained(granted, 1)])).flat().sort()).toEqual(['a', 'b', 'c'])
+})
+
 describe('I4 eligibility is decided anew', () => {
   test('when the first waiter of a full group gives up, its mate may fit', async () => {
     const [one, two] = semaphores(2, 5) as [Semaphore, Semaphore]
@@ -249,6 +261,18 @@ describe('two processes, only one of which uses groups', () => {
     expect(await settles(wait, 100)).toBe(false)
     await held.release()
     await (await promptly(wait)).release()
+  })
+
+  test('and also while a full group waits', async () => {
+    const [plain, grouping] = semaphores(2, 2) as [Semaphore, Semaphore]
+    const held = [await plain.lock(), await grouping.lock({ group: 'a', groupLimit: 1 })]
+    const { granted } = await queued([grouping], [{ group: 'a', groupLimit: 1 }])
+    const wait = plain.lock({ fairAfter: Number.POSITIVE_INFINITY })
+    expect(await settles(wait, 100)).toBe(false)
+    await held[0]!.release()
+    await (await promptly(wait)).release()
+    await held[1]!.release()
+    expect(await drained(granted, 1)).toEqual(['a'])
   })
 
   test('forceRelease gives what it takes to the next in turn', async () => {

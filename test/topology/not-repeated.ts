@@ -62,11 +62,7 @@ export const notRepeated: readonly Exception[] = [
       'mutexes only.',
   },
   { file: 'test/contract/semaphore.test.ts', on: withKinds, because: mutexesOnly },
-  {
-    file: 'test/contract/groups.test.ts',
-    on: byRights,
-    because: `${mutexesOnly} A store in memory has no groups yet.`,
-  },
+  { file: 'test/contract/groups.test.ts', on: withKinds, because: mutexesOnly },
   { file: 'test/contract/read-write.test.ts', on: withKinds, because: mutexesOnly },
   { file: 'test/contract/other-kinds.test.ts', on: withKinds, because: mutexesOnly },
   {

@@ -1,16 +1,13 @@
 /** The semaphore. It has a number of permits, and several owners may hold some of them at a time. */
 import { LockError } from '../../errors.ts'
 import type { KindDefinition, Traits } from '../../kind.ts'
-import { decodeWants } from '../claim.ts'
+import { decodeWants, NO_LIMIT } from '../claim.ts'
 import { waitFor } from '../expected.ts'
 import type { LockState } from '../state.ts'
 import { GroupRunner, type SemaphoreScripts, scripts } from './group-runner.ts'
 import { stateOfSemaphore } from './inspection.ts'
 import { type SemaphoreNames, semaphoreNamesOf } from './names.ts'
 import { Permits } from './permits.ts'
-
-/** Stands for the limit of a group that may have all permits (lua/permits/semaphore/groups/mode.lua). */
-const NO_LIMIT = '-'
 
 /** Reads how many permits a claim wants, and how many the semaphore has. */
 function wantsOf(text = '1/1'): [permits: number, of: number] {
