@@ -186,9 +186,8 @@ test.each(kinds)(
   },
 )
 
-// This test fails if `redis.call('ZADD', turns, math.max(virtual, finish), member)` becomes `if stands ~= member then
-// redis.call('ZADD', turns, math.max(virtual, finish), member) end` in lua/permits/semaphore/groups/settle.lua: a
-// heartbeat does not bring a group back whose place in the turns was lost.
+// This test fails if `if room then` becomes `if room and stands ~= member then` in lua/permits/semaphore/groups/settle.lua:
+// a heartbeat does not bring a group back whose place in the turns was lost.
 test.each(['', ':q', ':w', ':t', ':s'])(
   'only the key "%s" of a semaphore with groups is lost: I1 I3 I4, waiters continue in the order of their groups',
   async suffix => {
