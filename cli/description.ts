@@ -30,8 +30,8 @@ export function recordOf({ holders, waiters, ...state }: LockState): object {
 
 export const recordHelp = `
   { key, kind, locked, owner, label, holds, fencingToken, ttl, heldFor, permits, taken,
-    holders: [{ id, owner, label, mode, permits, fencingToken, heldFor, ttl }],
-    waiters: [{ id, owner, label, mode, permits, position, waited, expiresIn }] }
+    holders: [{ id, owner, label, mode, permits, slots, fencingToken, heldFor, ttl }],
+    waiters: [{ id, owner, label, mode, permits, position, waited, expiresIn, expected }] }
 Times are in ms. kind is mutex, readWrite or semaphore. Only a semaphore has permits and taken; only a read-write lock has mode,
 which is read or write. Outside the arrays, owner, label, fencingToken, ttl and heldFor describe the first holder, and are absent if
 nobody holds the lock. These names will not change.`
@@ -103,10 +103,12 @@ function permitsOf({ taken = 0, permits }: LockState, between = '/'): string {
 }
 
 /**
- * Returns the share of a lock that a holder has or a waiter wants: "2" (permits), "read" or "write". Empty for a mutex.
+ * Returns the share of a lock that a holder has or a waiter wants: "2" (permits), "read" or "write"; with the numbers of
+ * the permits, "2 #0,3". Empty for a mutex.
  */
-export function shareOf({ mode, permits }: Pick<HolderState, 'mode' | 'permits'>): string {
-  return mode ?? (permits === undefined ? '' : count(permits))
+export function shareOf({ mode, permits, slots }: Pick<HolderState, 'mode' | 'permits' | 'slots'>): string {
+  const numbers = slots ? ` #${slots.join(',')}` : ''
+  return mode ?? (permits === undefined ? '' : `${count(permits)}${numbers}`)
 }
 
 /** For each kind of lock, the title of the column that shows permits or modes (`shareOf`). */

@@ -84,12 +84,17 @@ function describeShared(state: LockState): string {
 
 function queueOf({ kind, waiters }: LockState): string {
   const mutex = kind === 'mutex'
+  const estimated = waiters.some(({ expected }) => expected !== undefined)
   const rows = waiters.map(waiter => [
     String(waiter.position),
     nameOf(waiter),
     ...(mutex ? [] : [shareOf(waiter)]),
     showTime(waiter.waited),
     showTime(waiter.expiresIn),
+    ...(estimated ? [waiter.expected === undefined ? '' : showTime(waiter.expected)] : []),
   ])
-  return plainTable(['', 'waits', ...(mutex ? [] : [shareTitles[kind]]), 'for', 'expires in'], rows)
+  return plainTable(
+    ['', 'waits', ...(mutex ? [] : [shareTitles[kind]]), 'for', 'expires in', ...(estimated ? ['expected in'] : [])],
+    rows,
+  )
 }

@@ -9,11 +9,11 @@
  */
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { messageOf } from '../local-redis/error-message.ts'
-import type { LockTimeoutError } from '../src/index.ts'
+import type { LockQueueFullError, LockTimeoutError } from '../src/index.ts'
 import { type Connected, type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { withReason } from './description.ts'
 import { exitCodes, Failure, hasCode, warn } from './failure.ts'
-import { type Asked, type AskedLock, askedLock, checkAsked, type Hold, withAsked } from './run/asked.ts'
+import { type Asked, type AskedLock, askedLock, checkAsked, type Hold, parseCount, withAsked } from './run/asked.ts'
 import { missingDashes } from './run/dashes.ts'
 import { RunMetrics } from './run/metrics.ts'
 import { Signals } from './run/signals.ts'
@@ -30,6 +30,9 @@ interface RunOptions extends ConnectionOptions, Asked {
   readonly timeout?: number
   readonly lease?: number
   readonly maxHold?: number
+  readonly minHold?: number
+  readonly maxWaiters?: number
+  readonly busyOk?: boolean
   readonly label?: string
   readonly grace: number
   readonly verbose?: boolean
@@ -62,6 +65,13 @@ export function addRun(program: Command): void {
       'longest time to hold the lock, such as 1h; then baton ends the command (default: no limit)',
       parseTime,
     )
+    .option(
+      '--min-hold <time>',
+      'how long the lock stays taken at least, such as 60s, even if the command ends earlier',
+      parseTime,
+    )
+    .option('--max-waiters <n>', 'give up if so many callers wait already; 0 means never wait', parseLimit)
+    .option('--busy-ok', 'if another caller has the lock, end at once with exit code 0, and print nothing')
     .option('--label <text>', 'name by which others see this holder or waiter (default: host:pid)')
     .addOption(grace)
     .option(
@@ -86,14 +96,16 @@ Examples:
   baton run warehouse --and till -- ./book.sh         # takes both locks, or none
   baton run backup --url redis://a --url redis://b --url redis://c -- ./backup.sh    # a quorum: one server may be down
   baton run ledger -- sh -c 'exec psql -v token=$BATON_FENCING_TOKEN -f post.sql'
+  baton run gpu --permits 4 --slots -- sh -c 'CUDA_VISIBLE_DEVICES=$BATON_SLOT exec ./train'    # one GPU each
+  * * * * *  baton run tick --busy-ok --min-hold 50s -- ./tick.sh    # once a minute, on however many machines
   0 3 * * *  baton run backup --label "$(hostname) cron" --timeout 1h --verbose -- ./backup.sh >>backup.log 2>&1
 
 The environment of the command has BATON_KEY, BATON_FENCING_TOKEN and BATON_FENCING_TOKENS. With --and, the first two are those of
-the first key; BATON_FENCING_TOKENS always has the tokens of all keys, as JSON. While baton waits on a terminal, one line shows who
+the first key; BATON_FENCING_TOKENS always has the tokens of all keys, as JSON. With --slots, BATON_SLOT has the numbers. While baton waits on a terminal, one line shows who
 holds the lock.
 
 Exit codes: that of the command; 128+n if signal n ended it; 75 if the lock was lost, so that the command was ended; 124 if the lock
-was not granted in time; 126 or 127 if the command could not be started; 64 for unusable arguments; 69 if Redis cannot be used, or
+was not granted in time, or --max-waiters callers wait (0 with --busy-ok); 126 or 127 if the command could not be started; 64 for unusable arguments; 69 if Redis cannot be used, or
 was unreachable for 15 s while baton waited.
 
 Signals are forwarded to the command and its child processes. If the lock is lost, they get SIGTERM, and SIGKILL after --grace. If
@@ -117,6 +129,10 @@ SIGKILL cannot be forwarded: if baton gets it, the command keeps running without
       }
       process.exitCode = code
     })
+}
+
+function parseLimit(text: string): number {
+  return text === '0' ? 0 : parseCount(text)
 }
 
 /** The collector ignores files of other names. */
@@ -152,6 +168,7 @@ async function run(
   if (options.verbose) reportOutages(at)
   try {
     const hold = await take(at, askedLock(at.locks, key, options), options, gaveUp.signal)
+    if (hold === 'busy') return 0
     if (!hold) return exitCodes.signal + signals.number
     metrics.granted()
     try {
@@ -164,20 +181,27 @@ async function run(
   }
 }
 
-/** Takes the lock. Returns undefined if a signal came first. */
+/** Takes the lock. Returns undefined if a signal came first, and 'busy' if another caller has it and that is fine. */
 async function take(
   at: Connected,
   lock: AskedLock,
   options: RunOptions,
   signal: AbortSignal,
-): Promise<Hold | undefined> {
-  const { fair = false, fairAfter, timeout, lease, maxHold, verbose = false } = options
+): Promise<Hold | 'busy' | undefined> {
+  const { fair = false, fairAfter, lease, maxHold, minHold, maxWaiters, busyOk = false, verbose = false } = options
+  const timeout = options.timeout ?? (busyOk ? 0 : undefined)
   const waiting = showWaiting(at, lock.inspect, verbose)
   try {
-    return await lock.take({ fair, fairAfter, timeout, lease, maxHold, renew: true, signal })
+    return await lock.take({ fair, fairAfter, timeout, lease, maxHold, minHold, maxWaiters, renew: true, signal })
   } catch (error) {
     if (signal.aborted) return undefined
+    const full = hasCode<LockQueueFullError>(error, 'ERR_LOCK_QUEUE_FULL')
+    if (full && !busyOk) throw new Failure(`${error.message}; the command was not run`, exitCodes.timeout)
+    if (full) return 'busy'
     if (hasCode<LockTimeoutError>(error, 'ERR_LOCK_TIMEOUT')) {
+      if (busyOk && !error.cause) return 'busy'
+      // Redis was out of reach, so nobody knows whether another caller has the lock.
+      if (busyOk) throw new Failure(`${error.message}; the command was not run`, exitCodes.unavailable)
       const { permits, read, write } = options
       // The message of a mutex's error says no more than this sentence, unless Redis was out of reach.
       const plain = permits === undefined && !read && !write && !error.cause

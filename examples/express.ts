@@ -6,6 +6,7 @@
  *
  * What to copy:
  * - A request does not wait for ever. It is answered with 503 and Retry-After, and the client decides whether to retry.
+ * - Nor does it wait behind many others: the server sheds load, and says in Retry-After for how long it would have waited.
  * - A client that disconnects while it waits leaves the queue at once, so the lock is not granted to it.
  * - The work receives the lease's signal, and stops when the lock is lost. The write carries the fencing token.
  * - On SIGTERM, waiting requests are refused, so that their clients try another instance. Requests that hold a lock may
@@ -17,12 +18,25 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as work } from 'node:timers/promises'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import { Redis } from 'ioredis'
-import { LockClient, LockClosedError, LockConnectionError, LockLostError, LockTimeoutError } from 'redis-baton'
+import {
+  LockClient,
+  LockClosedError,
+  LockConnectionError,
+  LockLostError,
+  LockQueueFullError,
+  LockTimeoutError,
+} from 'redis-baton'
 
 /** Errors after which it is unknown whether the work was done. */
 const uncertain = [LockLostError, LockConnectionError, LockClosedError]
 
-const { REDIS_URL = 'redis://127.0.0.1:6379', PORT = '3000', MAX_WAIT_MS = '2000', PAYMENT_MS = '50' } = process.env
+const {
+  REDIS_URL = 'redis://127.0.0.1:6379',
+  PORT = '3000',
+  MAX_WAIT_MS = '2000',
+  MAX_WAITERS = '20',
+  PAYMENT_MS = '50',
+} = process.env
 
 const redis = new Redis(REDIS_URL)
 redis.on('error', error => console.error(`Redis: ${error.message}`))
@@ -58,7 +72,7 @@ async function pay(_amount: number, signal: AbortSignal): Promise<void> {
 function withdraw(account: string, amount: number, signal: AbortSignal): Promise<number> {
   // `signal` ends only the wait for the lock. Once the lock is held, the work is finished even if the client
   // disconnects.
-  return locks.using(account, { signal }, async lease => {
+  return locks.using(account, { signal, maxWaiters: Number(MAX_WAITERS) }, async lease => {
     const balance = Number((await redis.hget(account, 'balance')) ?? 100) - amount
     if (balance < 0) throw new Refusal(409, 'the account has less than that')
     await pay(amount, lease.signal)
@@ -92,6 +106,12 @@ app.use((error: unknown, _request: Request, response: Response, next: NextFuncti
       .status(503)
       .set('Retry-After', '1')
       .json({ error: `the account is busy${place}` })
+  } else if (error instanceof LockQueueFullError) {
+    const seconds = Math.ceil((error.expected ?? 1_000) / 1_000)
+    response
+      .status(503)
+      .set('Retry-After', String(seconds))
+      .json({ error: `the account is busy, with ${error.waiters} requests ahead of you` })
   } else if (uncertain.some(kind => error instanceof kind)) {
     response.status(503).set('Retry-After', '5').json({ error: 'look at the account before you try again' })
   } else if (error instanceof Refusal) {

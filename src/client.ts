@@ -69,6 +69,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @param key 1 to 1024 UTF-8 bytes
    * @returns the lease. The caller releases it
    * @throws LockTimeoutError when the lock was not granted within `timeout`
+   * @throws LockQueueFullError when so many callers wait already as the option `maxWaiters` says
    * @throws LockConnectionError when Redis is out of reach for `outageTimeout`, or refuses the command
    * @throws LockClosedError when the client is closed
    * @throws LockArgumentError when the key or an option is wrong

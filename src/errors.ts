@@ -69,6 +69,8 @@ export interface Details {
   readonly heldBy?: string | undefined
   /** For how many ms Redis has been out of reach; 0 if it is within reach. */
   readonly away: number
+  /** In how many ms the lock was expected to be granted, by the last answer. */
+  readonly expected?: number | undefined
 }
 
 /**
@@ -89,6 +91,12 @@ export class LockTimeoutError extends LockError {
   readonly holder: HolderInfo | undefined
   /** The waiter's place in the fair queue, from 1; undefined if the waiter was not queued. @since 0.1.0 */
   readonly position: number | undefined
+  /**
+   * In how many ms the lock would have been granted, as estimated at Redis's last answer; undefined if the waiter was not
+   * queued, or if too few holds have ended for an estimate.
+   * @since 0.2.0
+   */
+  readonly expected: number | undefined
   readonly #details: Details
 
   /**
@@ -108,8 +116,9 @@ export class LockTimeoutError extends LockError {
     cause?: Error,
     details: Details = { away: 0 },
   ) {
-    const { noun = 'lock', heldBy = 'held by', away } = details
-    const place = position ? `, at position ${position} of the queue` : ''
+    const { noun = 'lock', heldBy = 'held by', away, expected } = details
+    const turn = expected === undefined ? '' : `, about ${Math.round(expected)} ms before its turn`
+    const place = position ? `, at position ${position} of the queue${turn}` : ''
     const by = holder ? `; ${heldBy} ${holder.label} for ${Math.round(holder.heldFor)} ms` : ''
     const why = cause ? `; ${outOfReach(cause, outageOf(away)).message}` : ''
     super(
@@ -121,6 +130,7 @@ export class LockTimeoutError extends LockError {
     this.waited = waited
     this.holder = holder
     this.position = position
+    this.expected = expected
     this.#details = details
   }
 
@@ -236,6 +246,40 @@ export class LockDeadlockError extends LockError {
     const todo = 'release the read lock first, or take the write lock from the start'
     super('ERR_LOCK_DEADLOCK', `lock "${key}": ${why}; ${todo}`, key)
     this.keys = [key]
+  }
+}
+
+/**
+ * The option `maxWaiters` has kept the call from waiting: so many callers are queued already. Code
+ * `ERR_LOCK_QUEUE_FULL`.
+ * @see https://github.com/redis-baton/redis-baton/blob/main/docs/errors.md#err_lock_queue_full
+ * @since 0.2.0
+ */
+export class LockQueueFullError extends LockError {
+  /** @internal */
+  static override readonly kind = 'LockQueueFullError'
+
+  /** The name of the class. @since 0.2.0 */
+  declare readonly name: 'LockQueueFullError'
+  /** How many callers were queued. @since 0.2.0 */
+  readonly waiters: number
+  /**
+   * For how many ms the call would have waited, as estimated from the last holds; undefined if too few holds have ended
+   * for an estimate.
+   * @since 0.2.0
+   */
+  readonly expected: number | undefined
+
+  /**
+   * Errors are made by the client. Construct one only in a test.
+   * @since 0.2.0
+   */
+  constructor(key: string, waiters: number, expected?: number) {
+    const wait = expected === undefined ? '' : `, and the wait would be about ${Math.round(expected)} ms`
+    const queue = waiters === 1 ? '1 caller waits already' : `${waiters} callers wait already`
+    super('ERR_LOCK_QUEUE_FULL', `lock "${key}" is taken: ${queue}${wait}; the limit is the option maxWaiters`, key)
+    this.waiters = waiters
+    this.expected = expected
   }
 }
 

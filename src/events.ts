@@ -10,9 +10,10 @@ import type { Via } from './kind.ts'
 export interface ClientEvents {
   /**
    * A call has found the lock taken, and begins to wait. `position`: the call's place in the fair queue, from 1.
+   * `expected`: in about how many ms the lock will be granted, if that can be estimated.
    * @since 0.1.0
    */
-  waiting: { key: string; owner: string; position?: number; holder?: HolderInfo }
+  waiting: { key: string; owner: string; position?: number; expected?: number; holder?: HolderInfo }
   /** A lock was granted, `waited` ms after the call. @since 0.1.0 */
   acquired: { key: string; owner: string; fencingToken: number; waited: number; via: Via }
   /** A lease was renewed, automatically or by `lease.renew`. @since 0.1.0 */

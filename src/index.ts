@@ -25,13 +25,14 @@ export {
   LockDeadlockError,
   LockError,
   LockLostError,
+  LockQueueFullError,
   LockTimeoutError,
 } from './errors.ts'
 export type { ClientEvents } from './events.ts'
 export type { Lease } from './key/lease.ts'
 export type { Via } from './kind.ts'
 export type { Lock, ReadWriteLock } from './lock.ts'
-export type { HolderState, LockState, WaiterState } from './lock-state.ts'
+export type { GroupState, HolderState, LockState, WaiterState } from './lock-state.ts'
 export { locked } from './locked.ts'
 export type { ClientStats, TimeStats } from './observe/stats.ts'
 export type { ClientOptions, CloseOptions, LockOptions, Replicas, SemaphoreOptions } from './options.ts'

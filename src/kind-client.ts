@@ -162,12 +162,13 @@ export class KindClient<State = unknown> {
     const id = this.#host.backend.ids.next()
     // A kind without a queue has no fair waiters: all its waiters wait in the line of the unfair ones.
     const fairly = this.kind.tend !== undefined
-    const { label, lease, headStart, wants } = call
+    const { label, lease, headStart, wants, minHold, maxWaiters } = call
     const wish: Wish = {
-      claim: { key, id, owner: owner ?? id, label, lease, headStart, wants },
+      claim: { key, id, owner: owner ?? id, label, lease, headStart, wants, minHold, maxWaiters },
       mode: once ? 'once' : call.fair && fairly ? 'queue' : 'line',
       fairAfter: fairly ? call.fairAfter : undefined,
       timeout: call.timeout,
+      rejectLate: call.rejectLate,
       mayReenter,
       after: mayReenter ? this.holding.record(key, owner) : undefined,
     }
@@ -208,6 +209,7 @@ export class KindClient<State = unknown> {
       noun: kind.noun,
       heldBy: refusal?.holder && kind.heldBy?.(refusal.holder, claim),
       away: io.awayFor,
+      expected: refusal?.position ? refusal.expected : undefined,
     }
   }
 
@@ -231,10 +233,10 @@ export class KindClient<State = unknown> {
    * again. A may still wait for the answer to its release, and will not send a second release. So this method returns
    * false in this case, too, and the new grant is given back.
    */
-  granted(id: string, token: number, via: Via): boolean {
+  granted(id: string, token: number, via: Via, slots?: readonly number[]): boolean {
     const waiter = this.#table.waiters.get(id)
     if (waiter) {
-      this.#table.of(waiter.claim.key).granted(waiter, token, via, this.#host.clock.now())
+      this.#table.of(waiter.claim.key).granted(waiter, token, via, this.#host.clock.now(), slots)
       return true
     }
     const hold = this.#table.holds.get(id)

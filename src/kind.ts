@@ -51,6 +51,10 @@ export interface Claim {
   readonly headStart: number
   /** How much of the lock the claim wants, as text in the kind's own format; undefined: all of it. */
   readonly wants?: string | undefined
+  /** For how many ms from the grant the lock stays taken at least, a whole number; undefined: 0. */
+  readonly minHold?: number | undefined
+  /** If so many waiters are queued, the claim does not join the queue: the attempt rejects with LockQueueFullError. */
+  readonly maxWaiters?: number | undefined
 }
 
 /**
@@ -58,6 +62,11 @@ export interface Claim {
  * scripts in lua/ use the same length.
  */
 export const CLIENT_ID_LENGTH = 12
+
+/** Reads the numbers of permits, which Redis separates by periods. */
+export function slotsOf(text: string): readonly number[] {
+  return text.split('.').map(Number)
+}
 
 export interface Granted {
   readonly granted: true
@@ -80,6 +89,8 @@ export interface Granted {
   readonly around?: string | undefined
   /** How many tokens after `token` are reserved for hand-offs within this client. */
   readonly block?: number
+  /** The numbers of the permits, if the claim asks for them. */
+  readonly slots?: readonly number[] | undefined
 }
 
 /**
@@ -113,6 +124,8 @@ export interface Refused {
   readonly owner?: string | undefined
   /** Every later grant of the lock has a token that is larger than this number. */
   readonly clock: number
+  /** The expected wait of a queued waiter, in ms; undefined: too few holds have ended to estimate it. */
+  readonly expected?: number | undefined
 }
 
 /** What a heartbeat (`tend`) sends for one queued waiter. */
@@ -133,6 +146,8 @@ export interface Tended {
    * is negative if the waiter may re-enter, because its owner is one of several holders.
    */
   readonly waiters: (number | Granted)[]
+  /** The expected wait of a claim at this place, as in `Refused`. If absent, there is no estimate. */
+  readonly expected?: (claim: Claim, position: number) => number | undefined
 }
 
 export interface Released {
@@ -153,6 +168,8 @@ export interface Successor {
 export interface HoldName {
   readonly key: string
   readonly id: string
+  /** As in the claim: the release of the hold has to say that there is one. */
+  readonly minHold?: number | undefined
 }
 
 /** The waiter that gets a lock by a hand-off within the client. */
@@ -225,6 +242,8 @@ export interface Kind<State = unknown> {
    * waiter can get the lock after a release.
    */
   readonly inTurns: boolean
+  /** The options of calls that this kind does not have. */
+  readonly lacks?: readonly ('maxWaiters' | 'rejectLate')[]
   /** Whether the locks are in the memory of this process. */
   readonly local?: boolean
   readonly inspection: Inspection<State>
@@ -305,6 +324,40 @@ export interface Found {
    * has no holders and no waiters.
    */
   readonly permits: number | undefined
+  /** Only of a semaphore with groups: what decides in which order they take turns. */
+  readonly turns?: Turns
+  readonly pace: Pace | undefined
+}
+
+/** How long the last holds of a lock lasted that ended while callers were queued. */
+export interface Pace {
+  /** The mean in ms; of a semaphore, each hold counts as often as it had permits. */
+  readonly hold: number
+  /** How many readers wait for a read-write lock. */
+  readonly readers: number
+}
+
+/** The place of a queued claim: its position, from 1, what is taken of the lock, and for how many ms a holder has held. */
+export interface Standing {
+  readonly position: number
+  readonly taken: number | undefined
+  readonly age: number
+}
+
+/** What a semaphore knows of its groups. */
+export interface Turns {
+  /** The start tag of the last grant (lua/permits/semaphore/groups/settle.lua). */
+  readonly virtual: number
+  /** By the names of the groups; '' has the calls without a group. */
+  readonly shares: ReadonlyMap<string, Share>
+  /** For each holder and waiter, by its id: its ticket or token, and the limit of its group. */
+  readonly asked: ReadonlyMap<string, { readonly at: number; readonly limit: number | undefined }>
+}
+
+export interface Share {
+  /** The finish tag of the group's last grant. */
+  readonly finish: number
+  readonly weight: number
 }
 
 /** What a kind of lock is, wherever its locks are: in Redis, or in memory. */
@@ -315,9 +368,12 @@ export interface Traits<State = unknown> extends Pick<Kind, 'noun' | 'heldBy' | 
   readonly wants?: string
   /**
    * Returns a warning if this claim and a holder's claim do not agree on how many permits the lock has. `among`: the
-   * number in the holder's claim. `label`: the holder's label.
+   * number in the holder's claim; if the claim has a group, the limit and the weight that earlier calls gave it may
+   * follow. `label`: the holder's label. Undefined: they agree.
    */
-  differs?(claim: Claim, among: string, label: string): LockError
+  differs?(claim: Claim, among: string, label: string): LockError | undefined
+  /** Returns in how many ms a claim at this place will be granted the lock. `wants`: as in the claim. */
+  expects(at: Standing, pace: Pace, wants: string | undefined): number
   /** Turns holders and waiters into the state that `inspect` returns. */
   stateOf(key: string, found: Found): State
 }

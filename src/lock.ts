@@ -3,7 +3,7 @@
  * adds the key to the errors, and releases the lease when a `using` ends. A client has one `Calls` for each kind in use,
  * which all `Lock` objects of that kind share.
  */
-import { about, type HolderInfo, LockClosedError, LockTimeoutError, named } from './errors.ts'
+import { about, type HolderInfo, LockArgumentError, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { Lease } from './key/lease.ts'
 import type { Waiter } from './key/waiter.ts'
 import type { Inspection } from './kind.ts'
@@ -173,6 +173,16 @@ export class Calls<State = unknown> {
       const { settings, reentry } = this.caller
       const usual = options === undefined && permits === undefined
       const call = usual ? this.#usual : callTermsOf(options === undefined ? {} : options, settings, permits)
+      for (const name of this.#client.kind.lacks ?? []) {
+        const value = options?.[name]
+        if (value !== undefined) {
+          throw new LockArgumentError(
+            name,
+            value,
+            `no option \`${name}\`, because each server of a quorum has its own queue`,
+          )
+        }
+      }
       const once = blocking ? call.timeout === 0 : !call.timeout
       const without = blocking ? this.#rejects : refused ? this.#without(false, refused) : this.#resolvesNull
       return this.#client.acquire(key, call.owner ?? reentry.ownerOf(this.kind, key), call, once, without)
@@ -272,6 +282,12 @@ export class KeyedLock implements Lock<SemaphoreOptions>, Holdable<Lease, Semaph
 
   giveBack(lease: Lease): Promise<boolean> {
     return this.calls.releaseQuietly(lease)
+  }
+
+  /** Gives back a lease that nobody has used. */
+  giveUp(lease: Lease): Promise<boolean> {
+    lease.unused()
+    return this.giveBack(lease)
   }
 
   /**

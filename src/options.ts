@@ -83,6 +83,31 @@ export interface LockOptions {
    * @since 0.2.0
    */
   label?: string | undefined
+  /**
+   * The number of waiting callers from which on no more may wait: if so many are in the fair queue already, the call rejects with LockQueueFullError at once, unless the lock
+   * is free or the call re-enters. `0`: the call never waits. With this option the call joins the queue at once, as with
+   * `fair: true`, so the server decides. A single attempt never waits, so the option has no effect on it.
+   * @defaultValue none: any number of callers may wait
+   * @since 0.2.0
+   */
+  maxWaiters?: number | undefined
+  /**
+   * For how many ms from the grant the lock stays taken at least, even if the lease is released earlier, or its process
+   * ends. For its caller, a released hold is over: `release` resolves at once, nothing renews the hold, and its owner
+   * does not re-enter. `forceRelease` ends it. May be longer than the lease. Re-entries do not change it.
+   * @defaultValue `0`
+   * @since 0.2.0
+   */
+  minHold?: number | undefined
+  /**
+   * If true, and the call's expected wait is longer than its `timeout`, the call ends at once, as if the timeout had
+   * passed: `lock` rejects with LockTimeoutError, and `tryLock` resolves to null. The wait is estimated from the last
+   * holds that ended while callers were queued; if these are fewer than 8, the call waits. The call joins the fair queue
+   * at once, as with `fair: true`, because only there it has a place. Without a `timeout`, the option has no effect.
+   * @defaultValue `false`
+   * @since 0.2.0
+   */
+  rejectLate?: boolean | undefined
 }
 
 /**
@@ -96,6 +121,37 @@ export interface SemaphoreOptions extends LockOptions {
    * @since 0.2.0
    */
   permits?: number | undefined
+  /**
+   * The group whose turn this call takes, of 1 to 1024 UTF-8 bytes: a tenant, for instance. The groups of a semaphore
+   * take turns, by their weights, and inside a group calls are served in the order in which they ask. A call with a group
+   * joins the queue at once, so `fair` and `fairAfter` have no effect; a single attempt is granted only if it would be
+   * first.
+   * @defaultValue none: the calls without a group take turns with the groups, as one more group
+   * @since 0.2.0
+   */
+  group?: string | undefined
+  /**
+   * How many permits the group may have at a time, at least the `permits` of this call. If the group has no room for its
+   * first waiter, the other waiters of the group wait too, and all other calls pass them. Each call is limited by the
+   * number that it gives.
+   * @defaultValue none: the group may have all permits
+   * @since 0.2.0
+   */
+  groupLimit?: number | undefined
+  /**
+   * How many permits the group gets for each permit of a group of weight 1, while both have waiters. A finite number above
+   * 0; a weight below 1e-6 or above 1e6 counts as that number. The newest weight counts for the whole group.
+   * @defaultValue the weight that the group has; `1` if no call has given one
+   * @since 0.2.0
+   */
+  groupWeight?: number | undefined
+  /**
+   * If true, the lease has the numbers of its permits, `lease.slots`: the smallest from 0 that no other live hold with
+   * this option has. They are less than the number of permits that this call gives for the semaphore.
+   * @defaultValue `false`: the permits have no numbers, and reserve none
+   * @since 0.2.0
+   */
+  slots?: boolean | undefined
 }
 
 /**
@@ -241,6 +297,10 @@ export interface CallTerms {
   readonly label: string
   /** How much of the lock the call wants, in the format of `Claim.wants`. */
   readonly wants: string | undefined
+  readonly maxWaiters: number | undefined
+  /** In whole ms; undefined: 0. */
+  readonly minHold: number | undefined
+  readonly rejectLate: boolean
 }
 
 type Check = (name: string, value: unknown) => void
@@ -291,6 +351,12 @@ const atLeastOne: Check = (name, value) => {
 
 const replicaChecks: Record<keyof Replicas, Check> = { min: atLeastOne, timeout: duration(1), fsync: flag }
 
+const count: Check = (name, value) => {
+  if (!Number.isSafeInteger(value) || !((value as number) >= 0)) {
+    throw new LockArgumentError(name, value, 'a whole number, at least 0')
+  }
+}
+
 const lockChecks: Record<keyof LockOptions, Check> = {
   timeout: durationOrNever,
   signal: abortSignal,
@@ -302,6 +368,9 @@ const lockChecks: Record<keyof LockOptions, Check> = {
   headStart: duration(0),
   owner: text(1),
   label: text(0),
+  maxWaiters: count,
+  minHold: duration(0),
+  rejectLate: flag,
 }
 
 const clientChecks: Record<keyof ClientOptions, Check> = {
@@ -318,6 +387,28 @@ const clientChecks: Record<keyof ClientOptions, Check> = {
 }
 
 export const clientOptionNames: readonly string[] = Object.keys(clientChecks)
+
+/** The options of groups, which only a semaphore has. */
+type GroupOption = 'group' | 'groupLimit' | 'groupWeight'
+
+const noGroup: Check = (name, value) => {
+  throw new LockArgumentError(
+    name,
+    value,
+    'no such option: only a semaphore has groups; semaphore(key, 1) is a lock with them',
+  )
+}
+const noGroups: Record<GroupOption, Check> = { group: noGroup, groupLimit: noGroup, groupWeight: noGroup }
+
+const groupChecks: Record<GroupOption, Check> = {
+  group: text(1),
+  groupLimit: atLeastOne,
+  groupWeight: (name, value) => {
+    if (typeof value !== 'number' || !(value > 0 && value < Number.POSITIVE_INFINITY)) {
+      throw new LockArgumentError(name, value, 'a finite number above 0')
+    }
+  },
+}
 
 const closeChecks: Record<keyof CloseOptions, Check> = { drain: duration(0) }
 
@@ -342,14 +433,22 @@ const alike: readonly (readonly [RegExp, string])[] = [
   [/^identifier/i, 'owner'],
 ]
 
-/** Checks every option that is present. An option that is undefined counts as absent. */
-function check(what: string, options: unknown, checks: Readonly<Record<string, Check>>): void {
+/**
+ * Checks every option that is present. An option that is undefined counts as absent. `refused`: options that the message
+ * does not list, because they are always wrong here.
+ */
+function check(
+  what: string,
+  options: unknown,
+  checks: Readonly<Record<string, Check>>,
+  refused: Readonly<Record<string, Check>> = {},
+): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new LockArgumentError(what, options, 'an object')
   }
   for (const name of Object.keys(options)) {
     const value: unknown = options[name as keyof typeof options]
-    const known = Object.hasOwn(checks, name) ? checks[name] : undefined
+    const known = Object.hasOwn(checks, name) ? checks[name] : Object.hasOwn(refused, name) ? refused[name] : undefined
     if (!known) {
       const ours = alike.find(([others, own]) => others.test(name) && Object.hasOwn(checks, own))?.[1]
       const which = ours ? `\`${ours}\`, or another of` : 'only'
@@ -440,8 +539,13 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
  * undefined for other kinds of lock.
  */
 export function callTermsOf(options: SemaphoreOptions, settings: Settings, permits?: number): CallTerms {
-  check('options', options, permits === undefined ? lockChecks : { ...lockChecks, permits: permitsOf(permits) })
-  const fair = options.fair ?? settings.fair
+  if (permits === undefined) check('options', options, lockChecks, noGroups)
+  else check('options', options, { ...lockChecks, permits: permitsOf(permits), slots: flag, ...groupChecks })
+  const { group, maxWaiters, minHold, rejectLate = false, slots } = options
+  const timeout = options.timeout ?? settings.timeout
+  // These options are about a place in the queue.
+  const placed = group !== undefined || maxWaiters !== undefined || (rejectLate && timeout !== undefined)
+  const fair = placed || (options.fair ?? settings.fair)
   const after = options.fairAfter ?? settings.fairAfter
   const fairAfter = fair || after === Number.POSITIVE_INFINITY ? undefined : after
   if (options.headStart !== undefined && !fair && fairAfter === undefined) {
@@ -449,7 +553,7 @@ export function callTermsOf(options: SemaphoreOptions, settings: Settings, permi
     throw new LockArgumentError('headStart', options.headStart, accepted)
   }
   return {
-    timeout: options.timeout ?? settings.timeout,
+    timeout,
     signal: options.signal,
     lease: Math.floor(options.lease ?? settings.lease),
     renew: options.renew ?? options.lease === undefined,
@@ -459,6 +563,34 @@ export function callTermsOf(options: SemaphoreOptions, settings: Settings, permi
     headStart: options.headStart ?? 0,
     owner: options.owner,
     label: options.label ?? settings.label,
-    wants: permits === undefined ? undefined : `${options.permits ?? 1}/${permits}`,
+    wants:
+      permits === undefined
+        ? undefined
+        : `${options.permits ?? 1}/${permits}${slots ? 's' : ''}${groupTermsOf(options)}`,
+    maxWaiters,
+    minHold: minHold ? Math.ceil(minHold) : undefined,
+    rejectLate,
   }
+}
+
+/** The largest and the smallest weight of a group: with larger differences, numbers of turns would lose their last digits. */
+const MOST_WEIGHT = 1e6
+
+/** Returns what a call says about its group, as the end of `Claim.wants` (src/kinds/claim.ts). */
+function groupTermsOf({ permits = 1, group, groupLimit, groupWeight }: SemaphoreOptions): string {
+  if (group === undefined) {
+    for (const [name, value] of Object.entries({ groupLimit, groupWeight })) {
+      if (value !== undefined) throw new LockArgumentError(name, value, `no ${name} without the option group`)
+    }
+    return ''
+  }
+  if (groupLimit !== undefined && groupLimit < permits) {
+    throw new LockArgumentError(
+      'groupLimit',
+      groupLimit,
+      `a whole number, at least ${permits}, the permits of this call`,
+    )
+  }
+  const weight = groupWeight && Math.min(Math.max(groupWeight, 1 / MOST_WEIGHT), MOST_WEIGHT)
+  return `;${groupLimit ?? ''};${weight ?? ''};${encodeURIComponent(group)}`
 }

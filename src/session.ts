@@ -64,8 +64,8 @@ export class Session {
       if (!(error instanceof LockClosedError)) observer.tell('error', error as Error)
     }
     const backend = connect({
-      granted: (id, token, via, lock) => {
-        for (const client of this.#all) if (client.granted(id, token, via)) return
+      granted: (id, token, via, lock, slots) => {
+        for (const client of this.#all) if (client.granted(id, token, via, slots)) return
         this.#giveBack(id, lock)
       },
       won: (id, grant, lock) => {

@@ -10,6 +10,10 @@ export interface Asked {
   readonly write?: boolean
   /** Keys of further mutexes to take. */
   readonly and?: readonly string[]
+  readonly slots?: boolean
+  readonly group?: string
+  readonly groupLimit?: number
+  readonly groupWeight?: number
 }
 
 /** What `baton run` holds while the command runs. */
@@ -17,7 +21,7 @@ export interface Hold {
   /** Aborts when the lock is lost. */
   readonly signal: AbortSignal
   /** Variables for the command's environment. */
-  readonly environment: Readonly<Record<string, string>>
+  readonly environment: Readonly<Record<string, string | undefined>>
   release(): Promise<unknown>
 }
 
@@ -38,16 +42,30 @@ export function withAsked(command: Command): Command {
     '--and <key>',
     'key of another mutex to take as well; may be repeated; baton takes all of them or none',
   ).argParser(collect)
+  const slots = new Option('--slots', 'give the permits of the semaphore numbers, in $BATON_SLOT: 0, or 0,3')
+  const group = new Option('--group <name>', 'take turns with the other groups of callers of the semaphore')
+  const limit = new Option('--group-limit <n>', 'how many permits the group may have at a time').argParser(parseCount)
+  const weight = new Option('--group-weight <n>', 'share of the group in the turns (default: 1)').argParser(Number)
+  const exclusive = ['read', 'write', 'and']
   return command
     .addOption(permits.conflicts(['read', 'write', 'and']))
     .addOption(take)
     .addOption(read.conflicts(['write', 'and']))
     .addOption(write.conflicts('and'))
     .addOption(and)
+    .addOption(slots.conflicts(exclusive))
+    .addOption(group.conflicts(exclusive))
+    .addOption(limit.conflicts(exclusive))
+    .addOption(weight.conflicts(exclusive))
 }
 
 /** Checks the options, and throws Failure if they cannot be combined. `urls` are the addresses of Redis. */
-export function checkAsked({ permits, take, read, write }: Asked, urls: readonly string[] = []): void {
+export function checkAsked(asked: Asked, urls: readonly string[] = []): void {
+  const { permits, take, read, write, slots, group } = asked
+  if (permits === undefined && (slots || group !== undefined)) {
+    const name = slots ? '--slots' : '--group'
+    throw new Failure(`${name} needs --permits, the number of permits of the semaphore`, exitCodes.usage)
+  }
   if (urls.length > 1 && (permits !== undefined || read || write)) {
     throw new Failure(
       'a quorum (several --url) has only mutexes, so --permits, --read and --write cannot be used with it',
@@ -79,11 +97,17 @@ export function askedLock(locks: LockClient, key: string, asked: Asked): AskedLo
   const one = oneLock(locks, key, asked)
   return {
     take: async options => {
-      const lease = await one.lock(permits === undefined ? options : { ...options, permits: take })
+      const lease = await one.lock(permits === undefined ? options : { ...options, ...permitsOf(asked, take) })
       return { signal: lease.signal, environment: environmentOf(key, [lease]), release: () => lease.release() }
     },
     inspect: () => one.inspect(),
   }
+}
+
+/** Returns the options of a call on a semaphore. An option that was not given is absent. */
+function permitsOf({ slots, group, groupLimit, groupWeight }: Asked, permits: number): SemaphoreOptions {
+  const given = Object.entries({ slots, group, groupLimit, groupWeight }).filter(([, value]) => value !== undefined)
+  return { permits, ...Object.fromEntries(given) }
 }
 
 function oneLock(locks: LockClient, key: string, { permits, read, write }: Asked): Lock<SemaphoreOptions> {
@@ -93,16 +117,18 @@ function oneLock(locks: LockClient, key: string, { permits, read, write }: Asked
 }
 
 /** Returns the variables for the command's environment. `key` is the first key on the command line. */
-function environmentOf(key: string, leases: readonly Lease[]): Readonly<Record<string, string>> {
+function environmentOf(key: string, leases: readonly Lease[]): Hold['environment'] {
   const tokens = new Map(leases.map(lease => [lease.key, lease.fencingToken]))
   return {
     BATON_KEY: key,
     BATON_FENCING_TOKEN: String(tokens.get(key)),
     BATON_FENCING_TOKENS: JSON.stringify(Object.fromEntries(tokens)),
+    // The environment of baton itself may have a slot.
+    BATON_SLOT: leases[0]?.slots?.join(','),
   }
 }
 
-function parseCount(text: string): number {
+export function parseCount(text: string): number {
   const number = Number(text)
   if (/^\d+$/.test(text) && number >= 1 && Number.isSafeInteger(number)) return number
   throw new InvalidArgumentError('It must be a whole number, at least 1.')

@@ -33,14 +33,15 @@
 --   deadlines?  ZSET    see lua/shared/live.lua
 -- ARGV
 --   claim       string  the caller, and what it asks for (lua/shared/claim.lua)
---   mode?       string  'queue': join the queue if refused. 'try', or absent: do not join. 'raise': if the id holds, raise its token to the floor, unless it is larger already; never take the lock. 'same': if the id holds or may re-enter, set the token to exactly the floor; take the lock only if it is free and nobody is queued; never join the queue. 'place': as 'queue', but with exactly the ticket `floor`; if the id holds with the token `returned`, end that hold first
+--   mode?       string  'queue': join the queue if refused. A number: as 'queue', unless so many callers are queued. 'try', or absent: do not join. 'raise': if the id holds, raise its token to the floor, unless it is larger already; never take the lock. 'same': if the id holds or may re-enter, set the token to exactly the floor; take the lock only if it is free and nobody is queued; never join the queue. 'place': as 'queue', but with exactly the ticket `floor`; if the id holds with the token `returned`, end that hold first
 --   floor?      string  µs, a whole number: every token or ticket issued here is at least this. Required for 'raise', 'same' and 'place', as a token of 16 digits
 --   returned?   string  for 'place': the token of the hold to give back
 -- Replies
 --   granted     token, if the lock was free; token and ttl ms, if an earlier call with this id was granted the lock
 --   succeeded   token: the previous holder's lease had lapsed
 --   reentered   token, ttl ms: the owner already holds the lock
---   refused     ttl ms, position (0: not queued), ticket, ms since the holder's grant, clock (a lower bound for the tokens of later grants), bytes of the holder's owner, its owner and label
+--   refused     ttl ms, position (0: not queued), ticket, ms since the holder's grant, clock (a lower bound for the tokens of later grants), followed by the pace of the lock if the caller is queued (lua/shared/paced.lua), bytes of the holder's owner, its owner and label
+--   full        to a number as `mode`: how many callers are queued, '0' and the pace of the lock (lua/shared/paced.lua)
 --   absent      only to 'raise' and 'same': the id holds nothing on this server, and nothing was changed
 --   unfinished  neither granted nor refused yet, because one call may pass over only so many waiters; call again
 -- Invariants: I1 I2 I3 I4 I5 I8
@@ -59,7 +60,7 @@ if not holder and not queued and clock ~= NO_CLOCK and (not floor or mode == 'tr
   if floor then clock = math.max(clock, floor - 1) end
   local ends
   -- include: clock
-  -- include: grant { token = tick }
+  -- include: grant { token = tick, sampled = nil }
   return 'granted ' .. tick
 end
 
@@ -88,7 +89,9 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
   local size, rest = claim:match(NAMES, TERMS_AT)
   local self, owner = rest:sub(1, size), bytes == '0' and hold or names:sub(1, bytes)
   local ours, theirs = hold:sub(1, CLIENT_END), owner:sub(1, CLIENT_END)
-  if self == owner and (id:sub(1, CLIENT_END) == ours or theirs ~= ours) then
+  if self == owner and (id:sub(1, CLIENT_END) == ours or theirs ~= ours) and hold:sub(1, 1) ~= KEPT then
+    -- A re-entry has no `minHold` of its own.
+    lease = claim:match(OWN_LEASE, TERMS_AT) or lease
     if mode == 'same' then
       -- include: agree
     end
@@ -132,7 +135,7 @@ if floor then
     end
     -- include: forget
     clock = math.max(clock, tonumber(floor))
-    -- include: grant { token = floor }
+    -- include: grant { token = floor, sampled = nil }
     if clock > tonumber(floor) then redis.call('HSET', lock, 'clock', string.format('%.0f', clock)) end
     return 'granted ' .. floor
   end
@@ -141,7 +144,16 @@ if floor then
 end
 
 local ticket, position = NO_TICKET, NOT_QUEUED
-local joins = mode == 'queue' or mode == 'place'
+local most = mode and tonumber(mode)
+local joins = mode == 'queue' or mode == 'place' or most
+if most and (held or queued) then
+  -- include: crowd
+  -- If nobody holds, the first waiter is about to get the lock, and this call would be behind the others.
+  if (held or crowd > 0) and (held and crowd or crowd - 1) >= most then
+    -- include: paced
+    return 'full ' .. crowd .. ' 0' .. paced
+  end
+end
 if joins and (held or queued) then
   local ttl, headStart = claim:match(WAITING, TERMS_AT)
   -- include: clock
@@ -170,7 +182,7 @@ if not held then
     -- include: unreported
   end
   if queued then
-    -- include: promote { reason = holder and 'expiry' or 'handoff', mine = id }
+    -- include: promote { reason = holder and 'expiry' or 'handoff', mine = id, sampled = nil }
     if unfinished then return 'unfinished' end
     holder = successor and holder
   else
@@ -180,7 +192,7 @@ if not held then
   if not holder then
     -- include: clock
     token, hold = tick, id
-    -- include: grant
+    -- include: grant { sampled = nil }
   end
   if hold == id then return taken .. token end
   if leftBehind and not joins then redis.call('HSET', lock, 'queued', queued) end
@@ -193,4 +205,8 @@ end
 -- to make it a text would cost more than a Redis command, while `token` and `stamp` are texts already.
 local since, known = math.max(0, now - math.floor(token / 1000)), tonumber(token) > micros and token or stamp
 -- include: claim
+if position ~= NOT_QUEUED then
+  -- include: paced
+  known = known .. paced
+end
 return 'refused ' .. ends - now .. ' ' .. position .. ' ' .. ticket .. ' ' .. since .. ' ' .. known .. ' ' .. bytes .. ' ' .. names

@@ -28,7 +28,8 @@
 -- include: time
 
 if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end
-if not holder or ends < now or (only and only ~= hold) then return 'free' end
+-- A retained hold has another first character (lua/shared/retain.lua).
+if not holder or ends < now or (only and only:sub(2) ~= hold:sub(2)) then return 'free' end
 
 -- include: keys { given = deadlines }
 local ended, lost = token, { hold }
@@ -37,7 +38,7 @@ if holds then
   lost = redis.call('ZRANGE', deadlines, math.max(0, many - MOST_TOLD), many - 1)
 end
 -- include: unreported
--- include: open { mine = nil }
+-- include: open { mine = nil, sampled = nil }
 redis.call('HSET', lock, 'forced', request, 'clock', string.format('%.0f', clock))
 for _, id in ipairs(lost) do
   redis.pcall('PUBLISH', INBOX .. id:sub(1, CLIENT_END), 'lost ' .. id .. ' ' .. ended .. ' ' .. lock)

@@ -34,6 +34,6 @@ if hold ~= id and not holds then return outcome end
 
 -- include: time
 local ends
--- include: drop { mine = nil, used = nil }
+-- include: drop { mine = nil, used = nil, minHold = nil }
 if unfinished then return 'unfinished' end
 return dropped and 'returned' or outcome

@@ -13,7 +13,8 @@
 --   deadlines?  ZSET    see lua/shared/live.lua
 -- ARGV
 --   id          string  the hold to end; if the next holder is a waiter of the same client, the reply contains its grant
---   used?       string  the last token that the client has issued on its own; absent: Redis knows of all tokens that the client has issued
+--   used?       string  the last token that the client has issued on its own; absent, or '0': Redis knows of all tokens that the client has issued
+--   minHold?    string  present: the hold's claim has a `minHold`. If it has not passed, the lock stays taken until then
 -- Replies
 --   released    how many subscribers received the message that the lock is free. Absent: no subscriber received it, or it was not sent, because the lock was handed off or its owner still has another hold
 --   passed      id, token, ttl ms: a waiter of the same client is now the holder
@@ -25,7 +26,7 @@
 local client = id:sub(1, CLIENT_END)
 
 -- Fast path: the usual case returns here, before the work that only rarer cases need.
-if holder and not queuedUntil and not holds and holder:sub(HELD_ID_AT, HELD_ID_END) == id then
+if holder and not queuedUntil and not holds and not minHold and holder:sub(HELD_ID_AT, HELD_ID_END) == id then
   redis.call('HDEL', lock, 'holder')
   if used and tonumber(last or 0) < tonumber(used) then redis.call('HSET', lock, 'clock', used) end
   -- include: shorten { keep = keptUntil or 0, clock = used or last or 0 }
@@ -40,7 +41,7 @@ end
 local ends
 -- include: drop { mine = client }
 if not dropped then return 'ended' end
-if not (holds or queued or successor) then
+if not (holds or queued or successor or retained) then
   -- include: shorten
 end
 if successor and successor:sub(1, CLIENT_END) == client then

@@ -23,6 +23,6 @@ if holder and ends >= now or not queued then return 'swept' end
 if holder then
   -- include: unreported
 end
--- include: open { mine = nil }
+-- include: open { mine = nil, sampled = nil }
 if holder and not successor then redis.call('HSET', lock, 'clock', string.format('%.0f', clock)) end
 return unfinished and 'unfinished' or 'swept'

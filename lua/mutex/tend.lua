@@ -23,7 +23,7 @@
 --   ttl         ms      the waiters' own expiry
 --   waiters...  claim, ticket for each of the client's waiters, 500 at most
 -- Replies
---   tended      ttl ms, ms since the holder's grant, clock (a lower bound for the tokens of later grants), bytes of the holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds the lock
+--   tended      ttl ms, ms since the holder's grant, clock (a lower bound for the tokens of later grants), followed by the pace of the lock (lua/shared/paced.lua), bytes of the holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds the lock
 --   unfinished  the waiters are queued, but one call may pass over only so many dead waiters; call again
 -- Invariants: I3 I4 I7
 -- include: state
@@ -63,7 +63,7 @@ if queued and not (holder and ends >= now) then
   if holder then
     -- include: unreported
   end
-  -- include: promote { reason = how, mine = client }
+  -- include: promote { reason = how, mine = client, sampled = nil }
   if unfinished then return { 'unfinished' } end
   -- include: forget
   granted = successor
@@ -71,6 +71,8 @@ end
 
 local since, known = math.max(0, now - math.floor(token / 1000)), string.format('%.0f', math.max(clock, micros))
 -- include: claim
+-- include: paced
+known = known .. paced
 local reply = { 'tended', ends - now, since, known, tonumber(bytes), names }
 for i = 1, #waiters, 2 do
   local id = waiters[i]:sub(1, ID_END)

@@ -12,6 +12,9 @@
 --   deadlines   ZSET    see lua/shared/live.lua
 --   queue?      ZSET    fair waiters by ticket
 --   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
+--   waiting?    ZSET    only of a semaphore with groups: the waiters of the groups (lua/permits/semaphore/groups/queues.lua)
+--   turns?      ZSET    only of a semaphore with groups: the groups whose turn may come (lua/permits/semaphore/groups/settle.lua)
+--   shares?     HASH    only of a semaphore with groups: what the groups have had (lua/permits/semaphore/groups/settle.lua)
 --   none?       string  only in a cluster: see lua/shared/settled.lua
 -- ARGV
 --   request     string  an unguessable name for this request only
@@ -25,6 +28,7 @@
 --   MOST_FORCED = 250  holds ended by one call, at most
 local id = ''
 -- include: permits
+-- include: mode { call = {} }
 
 -- include: queues
 -- include: time
@@ -32,7 +36,12 @@ local forced = redis.call('HMGET', lock, 'forced')[1] or ''
 if forced == request then return 'released' end
 local before = forced:sub(1, #request) == request and forced:sub(#request + 2)
 -- include: lapse
-local found = before or taken > 0 and (not only or redis.call('HMGET', lock, only)[1])
+local one = only
+if only and not redis.call('HMGET', lock, only)[1] then
+  -- The hold may be one that is retained (lua/permits/release.lua).
+  one = KEPT .. only:sub(2)
+end
+local found = before or taken > 0 and (not one or redis.call('HMGET', lock, one)[1])
 if not found and not queued then return 'free' end
 
 if found then
@@ -40,7 +49,7 @@ if found then
   local from, ended = 0, 0
   repeat
     local last = math.min(from + MOST_FORCED, redis.call('ZCOUNT', deadlines, '-inf', '(' .. WAITER)) - 1
-    local lost = only and { only } or last >= from and redis.call('ZRANGE', deadlines, from, last) or {}
+    local lost = one and { one } or last >= from and redis.call('ZRANGE', deadlines, from, last) or {}
     local records = lost[1] and redis.call('HMGET', lock, (table.unpack or unpack)(lost))
     for i, id in ipairs(lost) do
       local record = records[i]
@@ -48,12 +57,12 @@ if found then
         from = from + 1
       else
         ended = ended + 1
-        -- include: give-up
+        -- include: give-up { sampled = nil }
         local text = 'lost ' .. id .. ' ' .. record:sub(1, TOKEN_END) .. ' ' .. lock
         redis.pcall('PUBLISH', INBOX .. id:sub(1, CLIENT_END), text)
       end
     end
-  until only or ended == MOST_FORCED or #lost < MOST_FORCED
+  until one or ended == MOST_FORCED or #lost < MOST_FORCED
   redis.call('HSET', lock, 'forced', ended == MOST_FORCED and request .. ' ' .. before or request)
   if ended == MOST_FORCED then return 'unfinished' end
 end

@@ -6,6 +6,8 @@
 --   deadlines   ZSET    see lua/shared/live.lua
 --   queue?      ZSET    fair waiters by ticket
 --   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
+--   waiting?    ZSET    only of a semaphore with groups: the waiters of the groups (lua/permits/semaphore/groups/queues.lua)
+--   shares?     HASH    only of a semaphore with groups: what the groups have had (lua/permits/semaphore/groups/settle.lua)
 --   none?       string  only in a cluster: see lua/shared/settled.lua
 -- ARGV
 --   most     number  how many waiters of each queue, and how many holders, to read at most
@@ -13,9 +15,10 @@
 --   ticket?  string  the ticket of the last waiter of the previous page; absent: this is the first page
 --   behind?  string  the claim of that waiter; if present, only its queue is read
 -- Replies
---   state    now µs, {holder, deadline ms, …}, {record, …}, {claim, ticket, …}, {waiter, deadline ms, …}, {waiters read from each queue}
+--   state    now µs, {holder, deadline ms, …}, {record, …}, {claim, ticket, …}, {waiter, deadline ms, …}, {waiters read from each queue}, pace (lua/shared/sample.lua)
 local id = ''
 -- include: permits
+-- include: mode { call = {} }
 
 -- include: queues
 -- include: time
@@ -40,4 +43,5 @@ for _, queue in ipairs(lines) do
   -- include: page
   sizes[#sizes + 1] = size
 end
-return { 'state', string.format('%.0f', micros), live, records, page, times, sizes }
+-- include: standing
+return { 'state', string.format('%.0f', micros), live, records, page, times, sizes, pace or '', standing }

@@ -10,6 +10,9 @@
 --   deadlines   ZSET    see lua/shared/live.lua
 --   queue?      ZSET    fair waiters by ticket
 --   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
+--   waiting?    ZSET    only of a semaphore with groups: the waiters of the groups (lua/permits/semaphore/groups/queues.lua)
+--   turns?      ZSET    only of a semaphore with groups: the groups whose turn may come (lua/permits/semaphore/groups/settle.lua)
+--   shares?     HASH    only of a semaphore with groups: what the groups have had (lua/permits/semaphore/groups/settle.lua)
 --   none?       string  only in a cluster: see lua/shared/settled.lua
 -- ARGV
 --   id        string  the caller's id, as a waiter and as a holder
@@ -21,6 +24,7 @@
 --   absent      the caller was neither queued nor a holder
 -- Invariants: I4 I5 I7
 -- include: permits
+-- include: mode { call = { entry } }
 
 -- include: queues
 
@@ -28,11 +32,12 @@ local outcome = 'absent'
 if entry then
   -- include: line { claim = entry }
   redis.call('ZREM', deadlines, id)
-  if redis.call('ZREM', line, entry) == 1 then outcome = 'left' end
+  -- include: quit { claim = entry }
+  if gone then outcome = 'left' end
 end
 if record then
   outcome = 'returned'
-  -- include: give-up
+  -- include: give-up { sampled = nil }
 end
 -- Fast path: the usual case returns here, before the work that only rarer cases need.
 if outcome == 'absent' then return outcome end

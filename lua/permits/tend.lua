@@ -13,17 +13,21 @@
 --   deadlines   ZSET    see lua/shared/live.lua
 --   queue?      ZSET    fair waiters by ticket
 --   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
+--   waiting?    ZSET    only of a semaphore with groups: the waiters of the groups (lua/permits/semaphore/groups/queues.lua)
+--   turns?      ZSET    only of a semaphore with groups: the groups whose turn may come (lua/permits/semaphore/groups/settle.lua)
+--   shares?     HASH    only of a semaphore with groups: what the groups have had (lua/permits/semaphore/groups/settle.lua)
 --   none?       string  only in a cluster: see lua/shared/settled.lua
 -- ARGV
 --   ttl         ms      the waiters' own expiry
 --   waiters...  claim, ticket for each of the client's waiters in one queue, 500 at most
 -- Replies
---   tended      ttl ms, ms since a holder's grant, clock, bytes of that holder's owner "//" the permits taken "/" the holds, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds. The position is negative if the waiter may re-enter, because its owner holds
+--   tended      ttl ms, ms since a holder's grant, clock, followed by the pace of the lock (lua/permits/read-write/pacing.lua), bytes of that holder's owner "//" the permits taken "/" the holds, its owner and label; then for each waiter: its position, or {token with numbers, ttl ms, how} if it holds. The position is negative if the waiter may re-enter, because its owner holds
 --   unfinished  the call has stopped at its limit; call again. If it has stopped while it admitted waiters, the waiters of this call are queued. If it has stopped while it ended lapsed holds, they are not
 -- Invariants: I3 I4 I7
 local client = waiters[1]:sub(1, CLIENT_END)
 local id = client
 -- include: permits
+-- include: mode { call = waiters }
 
 -- include: queues
 -- include: line { claim = waiters[1] }
@@ -48,8 +52,8 @@ for i = 1, #waiters, 2 do
   end
 end
 if #joins > 0 then
-  redis.call('ZADD', line, 'NX', (table.unpack or unpack)(joins))
   redis.call('ZADD', deadlines, (table.unpack or unpack)(times))
+  -- include: rejoin
   -- include: enqueue { queue = line, fresh = true, tick = string.format('%.0f', clock) }
   -- include: linger
   redis.call('PEXPIREAT', deadlines, keep)
@@ -74,14 +78,16 @@ if unfinished then return { 'unfinished' } end
 holds = holds + math.floor(#admitted / 2)
 if #admitted > 0 then records = redis.call('HMGET', lock, (table.unpack or unpack)(ids)) end
 
-local known = string.format('%.0f', math.max(clock, micros))
+-- include: pacing
+local known = string.format('%.0f', math.max(clock, micros)) .. paced
 -- include: first-end
 local reply = { 'tended', ttl, since, known, bytes .. '//' .. taken .. '/' .. holds, names }
 for i = 1, #waiters, 2 do
   local at = (i + 1) / 2
   if records[at] then
     local lives = tonumber(redis.call('ZSCORE', deadlines, ids[at]))
-    reply[#reply + 1] = { records[at]:sub(1, TOKEN_END), lives - now, ways[waiters[i]] or 'handoff' }
+    -- include: numbered { record = records[at] }
+    reply[#reply + 1] = { records[at]:sub(1, TOKEN_END) .. numbers, lives - now, ways[waiters[i]] or 'handoff' }
   else
     -- include: position { claim = waiters[i] }
     -- include: enters { claim = waiters[i] }

@@ -11,6 +11,8 @@
 --   id          string   the hold to end
 --   used?       string   µs: the last token that its client has issued on its own
 --   mine?       string   the prefix of ids that need no message (lua/shared/promote.lua)
+--   minHold?    string   present: the hold's claim may have a `minHold`; if it has not passed, the lock stays taken
+--   pace?       string   see lua/shared/sample.lua
 --   lock        HASH     the lock
 --   queue       ZSET     fair waiters by ticket
 --   deadlines   ZSET     see lua/shared/live.lua
@@ -28,6 +30,7 @@
 --   keep        ms       grows if the lock's key has to live longer
 -- Gives
 --   dropped     boolean  the hold existed
+--   retained?   boolean  the hold has ended for its caller, but the lock stays taken (lua/shared/retain.lua)
 --   successor?  string   the id of the new holder
 --   unfinished? boolean  the search for the next holder has to continue (lua/shared/promote.lua)
 --   heard       number   how many subscribers received the message that the lock is free
@@ -49,6 +52,20 @@ if dropped and latest and latest >= now then
   end
 elseif dropped then
   if used then clock = math.max(clock, tonumber(used)) end
-  -- include: open
-  if used and not successor then redis.call('HSET', lock, 'clock', string.format('%.0f', clock)) end
+  -- A re-entry, too, may be the last hold of a grant with a `minHold`.
+  local least = (minHold or holds) and holder:match(MIN_HOLD, HELD_TERMS_AT)
+  -- If the lock's clock was ahead of the time, the token is later than the grant.
+  local till = least and math.min(math.floor(token / 1000), now) + least
+  retained = till and till > now
+  local sampled
+  if queued then
+    -- include: sample { spent = (retained and till * 1000 or micros) - token }
+    sampled = renewed
+  end
+  if retained then
+    -- include: retain
+  else
+    -- include: open
+    if used and not successor then redis.call('HSET', lock, 'clock', string.format('%.0f', clock)) end
+  end
 end

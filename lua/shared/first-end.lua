@@ -16,6 +16,10 @@ local record = first[1] and redis.call('HMGET', lock, first[1])[1]
 if record then
   ttl, since = first[2] - now, math.max(0, now - math.floor(record:sub(1, TOKEN_END) / 1000))
   bytes, among, names = record:match(NUMBER_AND_NAMES, RECORD_TERMS_AT)
+  -- As in lua/shared/claim.lua.
+  if record:sub(CLAIM_AT, CLAIM_AT) == KEPT then
+    names, bytes = names:sub(bytes + 1), '0'
+  end
 else
   ttl, since, bytes, names = 0, 0, '0', ''
 end

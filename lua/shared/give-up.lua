@@ -5,12 +5,22 @@
 -- Takes
 --   id         string  the hold to end
 --   record     string  see lua/shared/permits.lua
+--   sampled?   string  see lua/shared/sample.lua
 --   lock       HASH    the lock
 --   deadlines  ZSET    see lua/shared/live.lua
+--   queue?      ZSET     only of a semaphore with groups: its waiters without a group
+--   waiting?    ZSET     only of a semaphore with groups: see lua/permits/semaphore/groups/queues.lua
+--   turns?      ZSET     only of a semaphore with groups: see lua/permits/semaphore/groups/settle.lua
+--   shares?     HASH     only of a semaphore with groups: see lua/permits/semaphore/groups/settle.lua
 -- Changes
 --   taken      number  without the permits of this hold
 taken = taken - record:match(WANTS, RECORD_TERMS_AT)
 redis.call('ZREM', deadlines, id)
 redis.call('HDEL', lock, id)
-redis.call('HSET', lock, 'taken', taken)
+if sampled then
+  redis.call('HSET', lock, 'taken', taken, 'pace', sampled)
+else
+  redis.call('HSET', lock, 'taken', taken)
+end
 -- include: disown
+-- include: unnumber

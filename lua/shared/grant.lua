@@ -8,6 +8,7 @@
 --   claim     string  the new holder's claim (lua/shared/claim.lua)
 --   lease     ms      the lease in the claim
 --   token     string  the value that lua/shared/clock.lua has just issued
+--   sampled?  string  see lua/shared/sample.lua
 --   lock      HASH    the lock
 --   now       ms      the server's time
 --   stamp     string  the server's time, µs as text
@@ -19,7 +20,10 @@
 ends = now + lease
 holder = token .. ' ' .. stamp .. ' ' .. claim
 -- include: life { deadline = ends }
-if life then
+if sampled then
+  redis.call('HSET', lock, 'holder', holder, 'clock', token, 'pace', sampled)
+  if life then redis.call('HSET', lock, 'keep', life) end
+elseif life then
   redis.call('HSET', lock, 'holder', holder, 'clock', token, 'keep', life)
 else
   redis.call('HSET', lock, 'holder', holder, 'clock', token)

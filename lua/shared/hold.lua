@@ -15,13 +15,15 @@
 --   keep       ms      grows if the lock's key has to live longer
 -- Gives
 --   lease      ms      the length of the lease
+--   answer     string  see lua/permits/semaphore/number.lua
 --   brief      boolean the lease ends before the next heartbeat of waiters, which do not know this lease (lua/shared/tell.lua)
-local ttl
+local ttl, entry
+-- include: number
 lease, ttl = claim:match(LEASE_AND_WAITING, TERMS_AT)
 brief = lease * 3 < ttl + 0
 local id, ends = claim:sub(1, ID_END), now + lease
 -- include: life { deadline = ends }
-redis.call('HSET', lock, id, token .. ' ' .. claim, 'taken', taken, 'clock', tick, 'keep', keep)
+redis.call('HSET', lock, id, token .. ' ' .. entry, 'taken', taken, 'clock', tick, 'keep', keep)
 redis.call('ZADD', deadlines, ends, id)
 redis.call('PEXPIREAT', deadlines, keep)
 if life then redis.call('PEXPIREAT', lock, keep) end

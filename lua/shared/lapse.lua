@@ -6,6 +6,10 @@
 -- Takes
 --   lock       HASH    the lock
 --   deadlines  ZSET    see lua/shared/live.lua
+--   queue?      ZSET     only of a semaphore with groups: its waiters without a group
+--   waiting?    ZSET     only of a semaphore with groups: see lua/permits/semaphore/groups/queues.lua
+--   turns?      ZSET     only of a semaphore with groups: see lua/permits/semaphore/groups/settle.lua
+--   shares?     HASH     only of a semaphore with groups: see lua/permits/semaphore/groups/settle.lua
 --   now        ms      the server's time
 --   clock      µs      the last ticket or token
 --   queued?    ms      the time until which the queue's keys live
@@ -34,6 +38,7 @@ if taken > 0 then
       if record then
         taken = taken - record:match(WANTS, RECORD_TERMS_AT)
         -- include: disown
+        -- include: unnumber
       end
     end
     holds = holds - #over

@@ -3,6 +3,7 @@
 --
 -- Takes
 --   mine?       string   the prefix of ids that need no message (lua/shared/promote.lua)
+--   sampled?    string   see lua/shared/sample.lua
 --   lock        HASH     the lock
 --   queue       ZSET     fair waiters by ticket
 --   deadlines   ZSET     see lua/shared/live.lua

@@ -13,14 +13,17 @@
 --   taken    number  the permits of all recorded holders; some of their leases may have lapsed
 --   clock    µs      the last ticket or token issued
 --   queued?  ms      the time until which the queue's keys live; absent: nobody is queued
+--   mark?    string  the text of `queued`; while the lock has groups, it is no number (lua/permits/semaphore/groups/mode.lua)
 --   keep     ms      the time at which the lock's own key expires, or 0
+--   pace?    string  see lua/shared/sample.lua
 --   record?  string  "<token> <claim>" of the hold; absent: the id holds nothing
 -- Constants
 --   CLAIM_AT = 18                                   the first character of the claim in a record
 --   RECORD_TERMS_AT = 46                            the first character after the claim's id in a record
---   WANTS = '^ %d+ %d+ %d+ %d+ (%d+)/(%d+) '        permits wanted; permits of the semaphore
---   NAMES_BEHIND = '^ (%d+) %d+ %d+ %d+ %d+/%d+ (.*)$'  owner bytes; owner and label
---   NUMBER_AND_NAMES = '^ (%d+) %d+ %d+ %d+ %d+/(%d+) (.*)$'  owner bytes; permits of the semaphore; owner and label
-local fields = redis.call('HMGET', lock, 'taken', 'clock', 'queued', 'keep', id)
+--   WANTS = '^ %d+ %S+ %d+ %d+ (%d+)/(%d+)'         permits wanted; permits of the semaphore
+--   NAMES_BEHIND = '^ (%d+) %S+ %d+ %d+ %d+/%S+ (.*)$'  owner bytes; owner and label
+--   NUMBER_AND_NAMES = '^ (%d+) %S+ %d+ %d+ %d+/(%d+)%S* (.*)$'  owner bytes; permits of the semaphore; owner and label
+local fields = redis.call('HMGET', lock, 'taken', 'clock', 'queued', 'keep', id, 'pace')
 taken, clock, keep, record = (fields[1] or 0) + 0, (fields[2] or 0) + 0, (fields[4] or 0) + 0, fields[5]
-if fields[3] then queued = fields[3] + 0 end
+mark, pace = fields[3], fields[6]
+if mark then queued = tonumber(mark) end

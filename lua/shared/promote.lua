@@ -32,6 +32,7 @@
 -- Takes
 --   reason      string   the first word of the message
 --   mine?       string   the prefix of ids that need no message, because this script's reply reaches their client; absent: none
+--   sampled?    string   see lua/shared/sample.lua
 --   lock        HASH     the lock
 --   queue       ZSET     fair waiters by ticket
 --   deadlines   ZSET     see lua/shared/live.lua

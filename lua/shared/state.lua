@@ -5,6 +5,7 @@
 -- Gives
 --   holder?   string  see lua/shared/read.lua
 --   holds?    string  see lua/shared/read.lua
+--   pace?     string  see lua/shared/sample.lua
 --   clock     µs      see lua/shared/numbers.lua
 --   queued?   ms      see lua/shared/numbers.lua
 --   keep      ms      see lua/shared/numbers.lua

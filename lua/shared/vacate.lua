@@ -6,12 +6,17 @@
 --   asks?       ZSET     see lua/shared/admit.lua
 --   lock        HASH     the lock
 --   deadlines   ZSET     see lua/shared/live.lua
+--   queue?      ZSET     only of a semaphore with groups: its waiters without a group
+--   waiting?    ZSET     only of a semaphore with groups: see lua/permits/semaphore/groups/queues.lua
+--   turns?      ZSET     only of a semaphore with groups: see lua/permits/semaphore/groups/settle.lua
+--   shares?     HASH     only of a semaphore with groups: see lua/permits/semaphore/groups/settle.lua
 --   lines       ZSETs   the queues of the fair waiters
 --   now         ms       the server's time
 --   micros      µs       the server's time
 --   stamp       string   the server's time, µs as text
 -- Changes
 --   taken       number   includes what the admitted waiters want
+--   grouped?    boolean  only of a semaphore with groups: see lua/permits/semaphore/groups/mode.lua
 --   queued      ms       absent if the queue is empty afterwards
 --   clock       µs       advances to the last token
 --   keep        ms       grows if the lock's key has to live longer

@@ -16,8 +16,8 @@ export interface Header {
   readonly args: readonly Declared[]
   /** The first word of each reply. */
   readonly replies: readonly string[]
-  readonly takes: readonly Declared[]
-  readonly changes: readonly Declared[]
+  takes: readonly Declared[]
+  changes: readonly Declared[]
   readonly gives: readonly Declared[]
   /** The value of each constant, by its name. */
   readonly constants: ReadonlyMap<string, string>

@@ -3,7 +3,16 @@ import { readdirSync } from 'node:fs'
 import luaparse from 'luaparse'
 import type { Declared, Header } from './header.ts'
 import { checkKeys } from './keys.ts'
-import { checkAgreement, checkNames, firstAssigned, hasLocals, newNames, readsAnywhere, unreadOf } from './names.ts'
+import {
+  checkAgreement,
+  checkNames,
+  firstAssigned,
+  hasLocals,
+  newNames,
+  readsAnywhere,
+  unreadOf,
+  usedNames,
+} from './names.ts'
 import { renamed, shortNames } from './short-names.ts'
 import { type Inclusion, outsideStrings, type Source, Sources } from './source.ts'
 
@@ -159,17 +168,24 @@ function compile(script: Source, { keys: every, args }: Header) {
 export function modulesOf(root: URL, namesFor = shortNames): Map<string, string> {
   const kinds = foldersIn(root).flatMap(folder => {
     if (folder === 'shared') return []
-    const variants = foldersIn(new URL(`${folder}/`, root))
-    return variants.length > 0 ? variants.map(variant => `${folder}/${variant}`) : [folder]
+    const variants = variantsIn(folder, root)
+    return variants.length > 0 ? variants : [folder]
   })
   const sources = kinds.map(kind => new Sources(root, kind))
   refuseCommon(sources.map(({ unused }) => unused))
+  const untaken = new Map(
+    sources.map(({ includes, scripts }) => {
+      const all = [...includes, ...scripts]
+      return [includes, includes.flatMap(include => leaveOut(include, all))]
+    }),
+  )
   const modules = new Map(kinds.map((kind, i) => [kind, moduleOf(sources[i]!, namesFor)]))
   for (const { file } of sources.flatMap(({ includes, scripts }) => [...includes, ...scripts])) {
     refuseCommon(
       sources.flatMap(({ scripts, includes }) => {
         const include = includes.find(each => each.file === file)
-        if (include) return [unreadOf(include, [...scripts, ...includes])]
+        const about = untaken.get(includes)!.filter(problem => problem.startsWith(`${file}:`))
+        if (include) return [[...unreadOf(include, [...scripts, ...includes]), ...about]]
         const script = scripts.find(each => each.file === file)
         const unused = script?.header.keys.filter(key => !keysOf(script).includes(key))
         return unused ? [unused.map(({ name }) => `${file}: the header's "${name}" is not used`)] : []
@@ -177,6 +193,33 @@ export function modulesOf(root: URL, namesFor = shortNames): Map<string, string>
     )
   }
   return modules
+}
+
+/** Returns the folders inside the folder of a kind's scripts, and the folders inside these. */
+function variantsIn(folder: string, root: URL): string[] {
+  const inside = foldersIn(new URL(`${folder}/`, root)).map(name => `${folder}/${name}`)
+  return inside.flatMap(path => [path, ...variantsIn(path, root)])
+}
+
+/**
+ * Leaves out the names that an include takes or changes only for another kind of lock, because the includes that use them
+ * differ between the kinds. Such a name is optional. Returns a complaint for each of them. `include` comes after the
+ * includes that it uses itself.
+ */
+function leaveOut(include: Source, all: readonly Source[]): string[] {
+  const { header, file } = include
+  const { read, written } = usedNames(include)
+  const unread = header.takes.filter(({ name, optional }) => optional && !read.has(name))
+  const unwritten = header.changes.filter(({ name, optional }) => optional && !read.has(name) && !written.has(name))
+  header.takes = header.takes.filter(each => !unread.includes(each))
+  header.changes = header.changes.filter(each => !unwritten.includes(each))
+  for (const line of all.flatMap(({ lines }) => lines)) {
+    if (typeof line !== 'string' && line.source === include) for (const { name } of unread) line.bound.delete(name)
+  }
+  return [
+    ...unread.map(({ name }) => `${file}: takes "${name}" and does not read it`),
+    ...unwritten.map(({ name }) => `${file}: changes "${name}" and does not write it`),
+  ]
 }
 
 function foldersIn(root: URL): string[] {

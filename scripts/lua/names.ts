@@ -163,6 +163,12 @@ export function readsAnywhere(source: Source): Set<string> {
   return read
 }
 
+/** Returns the names that the file reads, and those that it writes, without its own locals. */
+export function usedNames(source: Source): { readonly read: Set<string>; readonly written: Set<string> } {
+  const uses = [true, false].flatMap(cluster => usesIn(source, cluster))
+  return { read: names(uses.filter(use => !use.written)), written: names(uses.filter(use => use.written)) }
+}
+
 /** Finds the lines that stand for includes in the text that `parsed` makes. Returns the include of each line number. */
 function linesOf(source: Source, cluster: boolean): Map<number, Inclusion> {
   const found: Inclusion[] = []

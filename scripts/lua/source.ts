@@ -20,7 +20,7 @@ export type Line = string | Inclusion
 export interface Inclusion {
   readonly source: Source
   /** For each name that is passed to the include, the Lua expression of its value. */
-  readonly bound: ReadonlyMap<string, string>
+  readonly bound: Map<string, string>
 }
 
 const shared = 'shared/'
@@ -50,17 +50,17 @@ export class Sources {
   /**
    * Reads the scripts of a kind, and what they include. `kind` is the name of the folder with the scripts. If several
    * kinds have the same scripts, `kind` is `folder/variant`. Then the scripts are in `folder/`, and the includes in
-   * which these kinds differ are in `folder/variant/`. Includes for all kinds are in `shared/`.
+   * which these kinds differ are in `folder/variant/`. Includes for all kinds are in `shared/`. Each folder below
+   * replaces the includes of the same name in the folders above it, and `shared/` is above all of them.
    */
   constructor(root: URL, kind: string) {
     this.#root = root
-    const [folder, variant] = kind.split('/') as [string, string?]
+    const [folder, ...variants] = kind.split('/') as [string, ...string[]]
     const scripts = this.#namesIn(`${folder}/`)
-    const own = variant === undefined ? [] : this.#namesIn(`${kind}/`)
-    const includes = [...own, ...this.#namesIn(shared)]
+    const own = variants.flatMap((_, i) => this.#namesIn(`${[folder, ...variants.slice(0, i + 1)].join('/')}/`))
+    for (const path of [...this.#namesIn(shared), ...own]) this.#paths.set(path.slice(path.lastIndexOf('/') + 1), path)
+    const includes = [...this.#paths.values()]
     for (const path of [...scripts, ...includes]) this.#headers.set(path, this.#headerOf(path))
-    for (const path of includes) this.#paths.set(path.slice(path.lastIndexOf('/') + 1), path)
-    if (this.#paths.size < includes.length) fail(kind, 'an include of its own has the name of a shared one')
     this.scripts = scripts.map(path => this.#sourceOf(path, path.slice(folder.length + 1), false))
     this.includes = [...this.#read.values()].filter(source => source !== undefined)
     this.unused = [...this.#headers].flatMap(([path, { constants }]) => [

@@ -142,7 +142,7 @@ export class MultiLock {
       const tries = await this.#tryAll(options, timeout === 0)
       const first = tries.findIndex(({ lease }) => !lease)
       const missing = first < 0 ? [] : tries.slice(first)
-      for (const { part, lease } of missing) if (lease) part.giveBack(lease)
+      for (const { part, lease } of missing) if (lease) part.giveUp(lease)
       for (const { lease } of tries.slice(0, tries.length - missing.length)) leases.push(lease as Lease)
       if (missing.length === 0) return new MultiLease(leases)
       refused = missing.some(({ lease, error }) => !lease && !error)
@@ -194,7 +194,7 @@ export class MultiLock {
     const taken = tries.flatMap(tried => (tried.status === 'fulfilled' ? tried.value : []))
     const failed = tries.find(tried => tried.status === 'rejected')
     if (!failed) return taken
-    for (const { part, lease } of taken) if (lease) part.giveBack(lease)
+    for (const { part, lease } of taken) if (lease) part.giveUp(lease)
     throw failed.reason
   }
 
@@ -203,6 +203,6 @@ export class MultiLock {
    * takes a part again, Redis runs this release first.
    */
   #giveBack(leases: readonly Lease[]): Promise<boolean>[] {
-    return leases.map((lease, i) => this.#parts[i]!.giveBack(lease))
+    return leases.map((lease, i) => this.#parts[i]!.giveUp(lease))
   }
 }

@@ -70,9 +70,11 @@ export class Hold {
    * The name by which Redis knows the hold. After a hand-off within this client, Redis still uses the name of the first
    * hold in the run of hand-offs.
    */
-  readonly name: HoldName
+  name: HoldName
   readonly token: number
   readonly via: Via
+  /** The numbers of the permits, if the call has asked for them. */
+  readonly slots: readonly number[] | undefined
   /** The run of hand-offs within this client to which this hold belongs. */
   readonly run: Run | undefined
   /** When the hold was granted, in monotonic ms. */
@@ -117,6 +119,7 @@ export class Hold {
     this.name = run?.name ?? claim
     this.token = grant.token
     this.via = grant.via
+    this.slots = grant.slots
     this.run = run
     this.since = now
     this.waited = now - asked.since
@@ -170,6 +173,12 @@ export class Hold {
       if (this.#state.is === 'lost') this.#controller.abort(this.#state.loss)
     }
     return this.#controller.signal
+  }
+
+  /** The caller has done nothing under the lock, so its release need not wait for `minHold`. */
+  unused(): void {
+    const { key, id } = this.name
+    this.name = { key, id }
   }
 
   /** Marks the hold as being released. Returns false if it was no longer held. */

@@ -387,8 +387,11 @@ export class Holds implements Due, Succession {
    */
   grantedByReply(id: string, grant: Granted, now: number): boolean {
     const waiter = this.#table.waiters.get(id)
-    if (waiter) this.#table.of(waiter.claim.key).found(waiter, grant, now)
-    return waiter !== undefined
+    if (!waiter) return false
+    // With `minHold`, Redis may keep the hold for longer than its lease.
+    const deadline = Math.min(grant.deadline, now + waiter.claim.lease)
+    this.#table.of(waiter.claim.key).found(waiter, { ...grant, deadline }, now)
+    return true
   }
 
   /**

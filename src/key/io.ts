@@ -6,7 +6,7 @@
  * its request, because the two come over different connections, the message finds it.
  */
 import { type AwakeClock, awake, type Clock } from '../clock.ts'
-import { LockClosedError, type LockConnectionError, outOfReach } from '../errors.ts'
+import { LockClosedError, type LockConnectionError, LockQueueFullError, outOfReach } from '../errors.ts'
 import type { Channels, Granted, Kind, Refused } from '../kind.ts'
 import { Cleanups } from './cleanups.ts'
 import { FairAfter } from './fair-after.ts'
@@ -242,6 +242,7 @@ export class Io implements Port {
     // Redis may execute an attempt after it has failed here. If the waiter has given up, a cleanup has been sent as
     // well, but Redis may execute the attempt after that cleanup. So `takeBack` sends another cleanup.
     const failed = (error: Error) => {
+      if (error instanceof LockQueueFullError) return state.turnedAway(waiter, error, this.#clock.now())
       if (!waiter.waits) state.takeBack(waiter)
       if (attempt === 'to-re-enter') return
       this.#endJoining(waiter)

@@ -153,6 +153,15 @@ export class KeyState extends Line implements Due {
     this.#again(waiter, now)
   }
 
+  /** Called when so many callers are queued that the waiter was not added to them. */
+  turnedAway(waiter: Waiter, error: Error, now: number): void {
+    if (!waiter.waits) return
+    waiter.unanswered -= 1
+    // Unless another request of the waiter is unanswered, there is nothing to take back in Redis.
+    waiter.state = 'announced'
+    this.end(waiter, error, now)
+  }
+
   /** Applies the answer to the heartbeat of these waiters; `answer` is undefined if the heartbeat failed. */
   tended(waiters: readonly Waiter[], answer: Tended | undefined, now: number): void {
     if (answer) this.#learnOfQueue(waiters, answer, now)
@@ -180,9 +189,9 @@ export class KeyState extends Line implements Due {
    * earlier request may prove that the grant was made after that request was sent. If so, this client counts the lease
    * from the time at which it sent that request. Otherwise it asks Redis about the grant.
    */
-  granted(waiter: Waiter, token: number, via: Via, now: number): void {
+  granted(waiter: Waiter, token: number, via: Via, now: number, slots?: readonly number[]): void {
     if (inState[waiter.state].message === 'ignore') return
-    const grant = waiter.proven(token, via, now)
+    const grant = waiter.proven(token, via, now, slots)
     if (grant) this.#granted(waiter, grant, now)
     else this.#prove(waiter, now)
   }
@@ -351,12 +360,14 @@ export class KeyState extends Line implements Due {
     }
   }
 
-  #joined(waiter: Waiter, { ticket, sent, ttl }: Refused, now: number): void {
+  #joined(waiter: Waiter, { ticket, sent, ttl, expected = 0 }: Refused, now: number): void {
     const { announced } = waiter
     waiter.state = 'queued'
     waiter.ticket = ticket
     waiter.announced = false
     waiter.seen = sent
+    const { rejectLate, timeout } = waiter.wish
+    if (rejectLate && expected > (timeout ?? NEVER)) return this.end(waiter, undefined, now)
     // If a message announced a grant before this reply arrived, Redis is asked now whether there is such a grant. Redis
     // could not be asked earlier, because the question needs the waiter's ticket.
     if (announced) this.look(now)
@@ -392,7 +403,8 @@ export class KeyState extends Line implements Due {
       else {
         waiter.seen = sent
         const position = Math.abs(place)
-        waiter.refusal = { ...(waiter.refusal as Refused), sent, ttl, position, holder, owner, clock }
+        const expected = answer.expected?.(waiter.claim, position)
+        waiter.refusal = { ...(waiter.refusal as Refused), sent, ttl, position, holder, owner, clock, expected }
         if (place < 0) owners.add(waiter.claim.owner)
       }
     }
@@ -435,11 +447,13 @@ export class KeyState extends Line implements Due {
 
   /**
    * Returns the waiter that may take over the hold's lease: the head of the line, if no fair waiter of this client
-   * waits, the head cannot re-enter, and it asks for a lease of the same length.
+   * waits, the head cannot re-enter, and it asks for a lease of the same length. It asks for no `minHold`, which Redis
+   * would not know of.
    */
   #heir({ length }: Hold): Waiter | undefined {
     const head = this.#queue?.size ? undefined : this.head
-    return head && !head.wish.mayReenter && head.claim.lease === length ? head : undefined
+    if (!head || head.wish.mayReenter || head.claim.minHold) return undefined
+    return head.claim.lease === length ? head : undefined
   }
 
   // What all parts above use.

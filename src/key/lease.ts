@@ -27,6 +27,14 @@ export class Lease implements AsyncDisposable {
   readonly waited: number
   /** How the grant came about. @since 0.1.0 */
   readonly via: Via
+  /**
+   * The numbers of the permits, in ascending order: each is less than the semaphore's number of permits, and no other
+   * live hold with the option `slots` has it. Undefined unless the call has given the option `slots`.
+   * @since 0.2.0
+   */
+  readonly slots: readonly number[] | undefined
+  /** The smallest of `slots`: the number of the first permit, from 0. @since 0.2.0 */
+  readonly slot: number | undefined
   readonly #hold: Hold
   readonly #holds: Pick<Holds, 'remaining' | 'lasts' | 'renew' | 'release'>
   #releasing: Promise<boolean> | undefined
@@ -39,6 +47,8 @@ export class Lease implements AsyncDisposable {
     this.fencingToken = hold.token
     this.waited = hold.waited
     this.via = hold.via
+    this.slots = hold.slots
+    this.slot = hold.slots?.[0]
     this.#hold = hold
     this.#holds = holds
   }
@@ -100,6 +110,11 @@ export class Lease implements AsyncDisposable {
     if (this.#releasing) return this.#releasing.then(no, no)
     this.#releasing = this.#holds.release(this.#hold)
     return this.#releasing
+  }
+
+  /** Said before the release of a lease that nobody has used: the option `minHold` does not count. @internal */
+  unused(): void {
+    this.#hold.unused()
   }
 
   /**

@@ -46,6 +46,7 @@ export interface Heeded {
 export interface Key extends Heeded {
   answered(waiter: Waiter, attempt: Attempt, join: boolean, answer: Granted | Refused, now: number): void
   takeBack(waiter: Waiter): void
+  turnedAway(waiter: Waiter, error: Error, now: number): void
   tended(waiters: readonly Waiter[], answer: Tended | undefined, now: number): void
   confirmed(waiter: Waiter, grant: Granted, begun: number, deadline: Renewed, now: number): void
   unconfirmed(waiter: Waiter, begun: number, error: Error, now: number): void

@@ -23,8 +23,10 @@ export interface Wish {
   readonly mode: 'once' | 'line' | 'queue'
   /** If `mode` is 'line': after how many ms the waiter joins the queue; undefined if it never joins. */
   readonly fairAfter: number | undefined
-  /** If `mode` is 'line': after how many ms the caller gives up; undefined if it never gives up. */
+  /** After how many ms the caller gives up; undefined if it never gives up. */
   readonly timeout?: number | undefined
+  /** Whether the wait ends at once if the call is expected to wait for longer than `timeout`. */
+  readonly rejectLate?: boolean
   /**
    * Whether the owner may already hold the lock, in this process or in another. A waiter of such an owner must not wait
    * behind the waiters of other owners.
@@ -159,11 +161,11 @@ export class Waiter {
    * this clock. So a larger token proves that the grant was made after the refused request was sent. The lease cannot
    * have begun before that request, so it is counted from the time of the request.
    */
-  proven(token: number, via: Via, now: number): Granted | undefined {
+  proven(token: number, via: Via, now: number, slots?: readonly number[]): Granted | undefined {
     const { lease } = this.claim
     const newer = token > (this.refusal?.clock ?? 0)
     const deadline = surelyUntil(this.seen ?? this.since, lease)
-    return newer && deadline - now >= lease / 2 ? { granted: true, token, deadline, via } : undefined
+    return newer && deadline - now >= lease / 2 ? { granted: true, token, deadline, via, slots } : undefined
   }
 
   /**

@@ -17,13 +17,15 @@ export class Disagreements {
 
   /**
    * Called when a claim was refused. Warns once for each lock. `among`: how many permits the lock has according to the
-   * claim of a holder with this label.
+   * claim of a holder with this label. If the claim has a group, `;<limit>;<weight>` of earlier calls may follow.
    */
   check(claim: Claim, among: string, label: string): void {
     const { differs } = this.#traits
-    if (!differs || claim.wants?.endsWith(`/${among}`)) return
+    if (!differs || claim.wants?.replace('s', '').endsWith(`/${among}`)) return
     if (this.#warned.has(claim.key) || this.#warned.size === MOST_WARNED) return
+    const warning = differs(claim, among, label)
+    if (!warning) return
     this.#warned.add(claim.key)
-    this.#warn(differs(claim, among, label))
+    this.#warn(warning)
   }
 }

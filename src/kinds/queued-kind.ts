@@ -4,32 +4,35 @@
  * no time-outs.
  */
 import { surelyUntil } from '../clock.ts'
-import { LockDeadlockError } from '../errors.ts'
-import type {
-  Claim,
-  Granted,
-  Held,
-  Holder,
-  HoldName,
-  Inspection,
-  Kind,
-  KindNames,
-  Parts,
-  Prolonging,
-  Queued,
-  Refused,
-  Released,
-  Renewed,
-  Runner,
-  Successor,
-  Tended,
-  Traits,
-  Via,
-  Vote,
-  VoteMode,
+import { LockDeadlockError, LockQueueFullError } from '../errors.ts'
+import {
+  type Claim,
+  type Granted,
+  type Held,
+  type Holder,
+  type HoldName,
+  type Inspection,
+  type Kind,
+  type KindNames,
+  type Pace,
+  type Parts,
+  type Prolonging,
+  type Queued,
+  type Refused,
+  type Released,
+  type Renewed,
+  type Runner,
+  type Successor,
+  slotsOf,
+  type Tended,
+  type Traits,
+  type Via,
+  type Vote,
+  type VoteMode,
 } from '../kind.ts'
 import { decodeNames, encodeClaim } from './claim.ts'
 import { Disagreements } from './disagreements.ts'
+import { paceOf } from './expected.ts'
 import type { MutexNames } from './mutex/names.ts'
 import type { scripts } from './mutex/scripts.generated.ts'
 import type { scripts as readWriteScripts } from './permits/read-write/scripts.generated.ts'
@@ -63,6 +66,7 @@ export abstract class QueuedKind implements Kind<LockState> {
   readonly #keys: KindNames<MutexNames>
   readonly #waiterTtl: number
   readonly #wants: string | undefined
+  readonly #expects: Traits<LockState>['expects']
   readonly #disagreements: Disagreements
   /** The holder's label in the latest refusal, kept so that thousands of waiters for one holder share one string. */
   #holder = ''
@@ -73,6 +77,7 @@ export abstract class QueuedKind implements Kind<LockState> {
     this.shared = traits.shared
     this.reentrant = traits.reentrant
     this.#wants = traits.wants
+    this.#expects = traits.expects
     this.#disagreements = new Disagreements(traits, parts.warn)
     const { names, scripts: runner, replicated } = parts
     this.#scripts = runner
@@ -99,9 +104,11 @@ export abstract class QueuedKind implements Kind<LockState> {
     returned?: number,
   ): Promise<Vote>
   attempt(claim: Claim, mode: VoteMode, reserve: number, waits: boolean, floor?: number, returned?: number) {
+    // A claim that has joined before keeps its place, however many waiters there are.
+    const most = mode === 'queue' && !waits ? claim.maxWaiters : undefined
     const args = {
       claim: encodeClaim(claim, this.#waiterTtl, this.#wants),
-      mode: mode === 'try' && !waits && floor === undefined ? undefined : mode,
+      mode: mode === 'try' && !waits && floor === undefined ? undefined : (most ?? mode),
       floor,
       returned,
       waits: waits ? 1 : undefined,
@@ -111,11 +118,13 @@ export abstract class QueuedKind implements Kind<LockState> {
       if (status === 'absent') return undefined
       if (status === 'refused') return this.#refused(claim, values as string[], sent)
       if (status === 'deadlock') return Promise.reject(new LockDeadlockError(claim.key))
+      if (status === 'full') return Promise.reject(this.#full(claim, values as string[]))
       const [token, ttl, around] = values as [string, string | undefined, string | undefined]
       const via = grantedVia[status]
       if (ttl === undefined) {
         const grant = grantedUntil(token, surelyUntil(sent, claim.lease), via)
-        const block = Math.min(reserve, this.block)
+        // Redis has to know the holder for whom it keeps the lock taken.
+        const block = claim.minHold ? 0 : Math.min(reserve, this.block)
         return block > 0 ? { ...grant, block } : grant
       }
       // If the server's clock was set back, the server reports more time than is left. So this client relies on the
@@ -143,14 +152,17 @@ export abstract class QueuedKind implements Kind<LockState> {
     if (status === 'unfinished') return this.#tendSome(key, waiters)
     type Place = number | [token: string, ttl: number, via: Via]
     type Values = [ttl: number, heldFor: number, clock: string, size: number | string, names: string, ...Place[]]
-    const [ttl, heldFor, clock, size, text, ...places] = values as Values
+    const [ttl, heldFor, clockAndPace, size, text, ...places] = values as Values
+    const [clock, pace] = paceOf(clockAndPace)
     const { owner, label } = decodeNames(text, Number.parseInt(`${size}`, 10))
+    const holder = holderOf(label, sent - heldFor, `${size}`)
     return {
       sent,
       ttl,
-      holder: holderOf(label, sent - heldFor, `${size}`),
+      holder,
       owner,
-      clock: Number(clock),
+      clock,
+      expected: (claim, position) => this.#expected(claim, position, pace, holder, sent),
       waiters: places.map((place, i) => {
         if (typeof place === 'number') return place
         const lasts = Math.min(place[1], (waiters[i] as Queued).claim.lease)
@@ -185,7 +197,9 @@ export abstract class QueuedKind implements Kind<LockState> {
 
   release(hold: HoldName, used?: number): Promise<Released> {
     const names = this.#keys.of(hold.key)
-    return this.#scripts.run('release', names, { id: hold.id, used }, ({ status, values, sent, repeated }) => {
+    // Arguments have no names, so an argument before one that is present must be present, too.
+    const args = hold.minHold ? { id: hold.id, used: used ?? 0, minHold: 1 } : { id: hold.id, used, minHold: undefined }
+    return this.#scripts.run('release', names, args, ({ status, values, sent, repeated }) => {
       if (status === 'passed') return { ended: true, heard: 0, successors: passedTo(values as string[], sent) }
       if (status === 'unfinished') {
         const successors = passedTo(values as string[], sent)
@@ -231,11 +245,13 @@ export abstract class QueuedKind implements Kind<LockState> {
   }
 
   #refused(claim: Claim, values: readonly string[], sent: number): Refused {
-    const [ttl, position, ticket, heldFor, clock, size] = values as [string, string, string, string, string, string]
+    const [ttl, position, ticket, heldFor, known, size] = values as [string, string, string, string, string, string]
+    const [clock, pace] = paceOf(known)
     const { owner, label } = decodeNames(values.slice(6).join(' '), Number.parseInt(size, 10))
     const [, among] = size.split('/')
     if (among) this.#disagreements.check(claim, among, label)
     if (label !== this.#holder) this.#holder = label
+    const holder = holderOf(this.#holder, sent - Number(heldFor), size)
     return {
       granted: false,
       sent,
@@ -244,10 +260,24 @@ export abstract class QueuedKind implements Kind<LockState> {
       // `String(Number(…))` copies the ticket. Without the copy, the ticket would be a slice of the reply, and the
       // whole reply would stay in memory while the waiter waits.
       ticket: String(Number(ticket)),
-      holder: holderOf(this.#holder, sent - Number(heldFor), size),
+      holder,
       owner,
-      clock: Number(clock),
+      clock,
+      expected: this.#expected(claim, Number(position), pace, holder, sent),
     }
+  }
+
+  #expected({ wants }: Claim, position: number, pace: Pace | undefined, { taken, since }: Holder, sent: number) {
+    return pace && position > 0
+      ? this.#expects({ position, taken: taken?.[0], age: sent - since }, pace, wants)
+      : undefined
+  }
+
+  #full({ key, wants }: Claim, [waiters, known]: readonly string[]): LockQueueFullError {
+    const [, pace] = paceOf(known ?? '')
+    const position = Number(waiters) + 1
+    const expected = pace && this.#expects({ position, taken: undefined, age: 0 }, pace, wants)
+    return new LockQueueFullError(key, position - 1, expected)
   }
 
   protected text(claim: Claim): string {
@@ -282,5 +312,8 @@ function passedTo(values: readonly string[], sent: number): Successor[] {
 const grantedVia = { granted: 'immediate', succeeded: 'expiry', reentered: 'reentry' } as const
 
 function grantedUntil(token: unknown, deadline: number, via: Via): Granted {
-  return { granted: true, token: Number(token), deadline, via }
+  if (typeof token !== 'string' || !token.includes(':')) return { granted: true, token: Number(token), deadline, via }
+  // With the numbers of its permits, a token is "<token>:<numbers>".
+  const [number, slots = ''] = token.split(':')
+  return { granted: true, token: Number(number), deadline, via, slots: slotsOf(slots) }
 }

@@ -1,4 +1,6 @@
 /** Decodes what all kinds store in the same form, for `inspect`. */
+
+import type { Pace } from '../kind.ts'
 import type { HolderState, LockState, WaiterState } from '../lock-state.ts'
 import type { DecodedClaim } from './claim.ts'
 
@@ -17,6 +19,7 @@ export interface StatePage {
   /** How many entries were read, including entries of waiters that have expired. */
   readonly size: number
   readonly last: QueueEntry | undefined
+  readonly pace: Pace | undefined
 }
 
 interface QueuedClaim<Decoded extends DecodedClaim = DecodedClaim> {
@@ -46,13 +49,13 @@ export function waitersOf(
 ): WaiterState[] {
   const waiters: WaiterState[] = []
   for (const { claim, joined } of queue) {
-    const { id, waiterTtl, owner, label, wants } = claim
+    const { id, waiterTtl, owner, label, wants, group } = claim
     const deadline = Math.max(joined / 1000 + waiterTtl, Number(deadlines.get(id) ?? 0))
     // The ticket on a server of a quorum may be ahead of the server's clock.
     const expiresIn = Math.floor(Math.min(waiterTtl, deadline - nowMicros / 1000))
     if (expiresIn < 0) continue
     const waited = Math.max(0, Math.floor((nowMicros - joined) / 1000))
-    const permits = wants && { permits: wants[0] }
+    const permits = wants && { permits: wants[0], ...(group && { group: group.name }) }
     waiters.push({ id, owner, label, ...permits, position: waiters.length + 1, waited, expiresIn })
   }
   return waiters

@@ -29,6 +29,8 @@ import { MEMORY, type Memory, type MemoryStore, type StoreClient } from './store
 
 /** After this many answers, one waits for a turn of the event loop. */
 const ANSWERS = 1_000
+/** This many locks without holders and waiters are kept for what they remember. */
+const MOST_IDLE = 1_000
 const LOST = 'MemoryStore.lose has ended it'
 
 export class MemoryHub implements Hub, MemoryStore {
@@ -36,6 +38,8 @@ export class MemoryHub implements Hub, MemoryStore {
   readonly [MEMORY]: Memory = { clock: this.clock, join: (...parts) => this.#join(...parts) }
   /** By their names, which contain the prefix of a client and the kind of the lock. */
   readonly locks = new Map<string, MemoryLock>()
+  /** Locks without holders and waiters, whose pace or weights may still be asked for; the newest ones. */
+  readonly #idle = new Map<string, MemoryLock>()
   readonly #clients = new Map<string, Connection>()
   readonly #connections = new WeakMap<StoreClient, Connection>()
   readonly #began = Date.now() * 1_000
@@ -77,8 +81,10 @@ export class MemoryHub implements Hub, MemoryStore {
 
   /** `keep`: the caller may add a hold or a waiter to the lock. */
   lock(name: string, key: string, mutex: boolean, keep: boolean): MemoryLock {
-    const lock = this.locks.get(name) ?? new MemoryLock(name, key, mutex, this)
-    if (keep) this.locks.set(name, lock)
+    const lock = this.locks.get(name) ?? this.#idle.get(name) ?? new MemoryLock(name, key, mutex, this)
+    if (!keep) return lock
+    this.locks.set(name, lock)
+    this.#idle.delete(name)
     return lock
   }
 
@@ -130,8 +136,12 @@ export class MemoryHub implements Hub, MemoryStore {
     if (head !== undefined) this.#clientOf(head)?.tell(listener => listener.ends?.(lock, ms))
   }
 
-  idle({ name }: MemoryLock): void {
-    this.locks.delete(name)
+  idle(lock: MemoryLock): void {
+    this.locks.delete(lock.name)
+    if (!lock.remembers) return
+    this.#idle.set(lock.name, lock)
+    const [oldest = ''] = this.#idle.keys()
+    if (this.#idle.size > MOST_IDLE) this.#idle.delete(oldest)
   }
 
   #clientOf(id: string): Connection | undefined {

@@ -1,8 +1,9 @@
 /** A kind of lock in memory: calls the locks of the store, in the terms of `Kind`. */
-import type { LockError } from '../errors.ts'
+import { type LockError, LockQueueFullError } from '../errors.ts'
 import type {
   Claim,
   Granted,
+  Holder,
   HoldName,
   Inspection,
   Kind,
@@ -16,13 +17,16 @@ import type {
   Tended,
   Traits,
 } from '../kind.ts'
+import { decodeWants } from '../kinds/claim.ts'
 import { Disagreements } from '../kinds/disagreements.ts'
 import type { Keys } from '../redis/keys.ts'
-import type { Asked, MemoryLock } from './lock.ts'
+import type { Asked } from './entries.ts'
+import type { MemoryLock } from './lock.ts'
 
 /** What a kind uses of its store, and of its client's connection to it. */
 export interface Locks {
   lock(name: string, key: string, mutex: boolean, keep: boolean): MemoryLock
+  now(): number
 }
 export interface Runner {
   run<T>(call: () => T): Promise<T>
@@ -77,15 +81,30 @@ export class MemoryKind<State> implements Kind<State> {
   /** Reserves no tokens: the store is no further away than another waiter of the client. */
   attempt(claim: Claim, mode: 'try' | 'queue', _reserve: number, waits: boolean): Promise<Granted | Refused> {
     return this.#client.run(() => {
-      const answer = this.#lock(claim.key, true).ask(this.#asked(claim), mode === 'queue', waits)
-      if (!answer.granted && answer.among) this.#disagreements.check(claim, `${answer.among}`, answer.holder.label)
-      return answer
+      const lock = this.#lock(claim.key, true)
+      const answer = lock.ask(this.#asked(claim), mode === 'queue', waits)
+      const expected = (position: number, holder?: Holder) => this.#expected(lock, claim, position, holder)
+      if (typeof answer === 'number') throw new LockQueueFullError(claim.key, answer, expected(answer + 1))
+      if (answer.granted) return answer
+      const { among, holder, position } = answer
+      if (among) this.#disagreements.check(claim, among, holder.label)
+      return { ...answer, expected: expected(position, holder) }
     })
   }
 
   tend(key: string, waiters: readonly Queued[]): Promise<Tended> {
     const asked = waiters.map(({ claim, ticket }) => ({ asked: this.#asked(claim), ticket: Number(ticket) }))
-    return this.#client.run(() => this.#lock(key, true).tend(asked))
+    return this.#client.run(() => {
+      const lock = this.#lock(key, true)
+      const tended = lock.tend(asked)
+      return { ...tended, expected: (claim, position) => this.#expected(lock, claim, position, tended.holder) }
+    })
+  }
+
+  #expected({ pace }: MemoryLock, { wants }: Claim, position: number, holder?: Holder): number | undefined {
+    if (!pace || position === 0) return undefined
+    const age = holder ? this.#locks.now() - holder.since : 0
+    return this.#traits.expects({ position, taken: holder?.taken?.[0], age }, pace, wants)
   }
 
   leave({ key, id }: HoldName): Promise<void> {
@@ -114,8 +133,8 @@ export class MemoryKind<State> implements Kind<State> {
 
   #asked(claim: Claim): Asked {
     const { mode, wants = claim.wants ?? '1/1' } = this.#traits
-    const [permits, of] = wants.split('/').map(Number) as [number, number]
-    return { ...claim, permits, of, mode, waiterTtl: this.#waiterTtl }
+    const { permits, of, numbers, group } = decodeWants(wants)
+    return { ...claim, permits, of, group, mode, numbered: numbers !== undefined, waiterTtl: this.#waiterTtl }
   }
 
   #state(key: string): State {

@@ -10,45 +10,21 @@ import { surelyUntil } from '../clock.ts'
 import { LockDeadlockError } from '../errors.ts'
 import {
   CLIENT_ID_LENGTH,
-  type Claim,
   type Found,
   type Granted,
   type Holder,
+  type Pace,
   type Refused,
   type Tended,
   type Via,
 } from '../kind.ts'
-import type { HolderState, WaiterState } from '../lock-state.ts'
+import { type Asked, foundOf, type Holding, type Waiting } from './entries.ts'
+import { Turns } from './turns.ts'
 
-/** A claim, with what it asks of the lock. */
-export interface Asked extends Claim {
-  readonly permits: number
-  /** How many permits the lock has, according to this claim. */
-  readonly of: number
-  readonly mode: 'read' | 'write' | undefined
-  /** After how many ms the waiter expires if it sends no heartbeat. */
-  readonly waiterTtl: number
-}
-
-interface Holding extends Asked {
-  readonly token: number
-  readonly since: number
-  /** Whether the owner held the lock already. */
-  readonly again: boolean
-  until: number
-}
-
-interface Waiting {
-  readonly asked: Asked
-  readonly ticket: number
-  readonly joined: number
-  expires: number
-}
-
-/** `among`: how many permits the lock has, according to the holder's claim. */
+/** `among`: as for `Traits.differs`. */
 interface RefusedBy extends Refused {
   readonly holder: Holder
-  readonly among: number | undefined
+  readonly among: string
 }
 
 /** What a lock uses of its store. */
@@ -74,6 +50,12 @@ export interface Hub {
   idle(lock: MemoryLock): void
 }
 
+/** How many of the last holds count for the pace, and the least of them that is enough. */
+const PACE = { most: 32, least: 8 }
+
+/** Under which a hold is kept: under its id, until it is over for its caller. */
+const nameOf = ({ id, retained }: Pick<Holding, 'id' | 'retained'>) => (retained ? `!${id}` : id)
+
 const clientOf = (id: string) => id.slice(0, CLIENT_ID_LENGTH)
 
 export class MemoryLock {
@@ -90,8 +72,11 @@ export class MemoryLock {
   /** The fair waiters by ticket; in a read-write lock, only the writers. */
   readonly #queue: Waiting[] = []
   readonly #readers: Waiting[] = []
+  /** The lengths in ms of the last holds that were released while callers were queued; of a semaphore, times permits. */
+  readonly #lengths: number[] = []
   /** Who was admitted last while both readers and writers waited. */
   #turn: 'read' | 'write' | undefined
+  readonly #turns = new Turns()
 
   constructor(name: string, key: string, mutex: boolean, hub: Hub) {
     this.name = name
@@ -100,20 +85,32 @@ export class MemoryLock {
     this.#hub = hub
   }
 
-  /** Makes an attempt. `join`: queue the claim if it is refused. `waits`: as for `Kind.attempt`. */
-  ask(asked: Asked, join: boolean, waits: boolean): Granted | RefusedBy {
+  /**
+   * Makes an attempt. `join`: queue the claim if it is refused. `waits`: as for `Kind.attempt`. A number: the claim may
+   * not wait, because so many callers do.
+   */
+  ask(asked: Asked, join: boolean, waits: boolean): Granted | RefusedBy | number {
     const lapsed = this.#lapse()
     const known = this.#holds.get(asked.id)
     if (known) return this.#grant(known, known.again ? 'reentry' : 'immediate')
     const owned = this.#ownedBy(asked)
     if (enters(asked, owned)) return this.#reenter(asked, owned)
     if (owned.length > 0 && !waits && !this.#find(asked.id)) throw new LockDeadlockError(asked.key)
-    if (join && (this.#waits || !this.#fits(asked))) {
+    const said = this.#turns.said(asked)
+    if (join && !this.#may(asked)) {
+      const crowd = this.#find(asked.id) || waits ? Number.NEGATIVE_INFINITY : this.#crowd(asked)
+      const fits = this.#fits(asked) && !asked.group && !this.#turns.grouped
+      // If a mutex is free, the first waiter is about to get it, and this call would be behind the others.
+      const behind = this.#mutex && fits ? crowd - 1 : crowd
+      if (behind >= (asked.maxWaiters ?? Number.POSITIVE_INFINITY) && (crowd > 0 || !fits)) return crowd
       this.#join(asked, this.#hub.tick() - Math.round(asked.headStart * 1_000))
+      this.#turns.note(asked, true)
     }
     this.#admit(lapsed ?? 'handoff', undefined, [asked.id])
-    const admitted = this.#holds.get(asked.id) ?? (!this.#waits && this.#fits(asked) ? this.#hold(asked) : undefined)
-    return admitted ? this.#grant(admitted, lapsed ?? 'immediate') : this.#refuse(asked)
+    const may = !this.#holds.has(asked.id) && this.#may(asked)
+    if (may) this.#turns.note(asked, true)
+    const admitted = may ? this.#hold(asked) : this.#holds.get(asked.id)
+    return admitted ? this.#grant(admitted, lapsed ?? 'immediate') : this.#refuse(asked, said)
   }
 
   tend(waiters: readonly { readonly asked: Asked; readonly ticket: number }[]): Tended {
@@ -145,9 +142,40 @@ export class MemoryLock {
   release(id: string): { ended: boolean; heard: number } {
     const lapsed = this.#lapse()
     const hold = this.#holds.get(id)
-    if (hold) this.#end(hold)
+    if (hold && this.#waits) this.#measure(hold)
+    if (hold && !this.#retain(hold)) this.#end(hold)
+    else if (hold && !lapsed) return { ended: true, heard: 0 }
     const heard = hold || lapsed ? this.#vacated(lapsed ?? 'handoff', hold, clientOf(id)) : 0
     return { ended: hold !== undefined, heard }
+  }
+
+  /**
+   * Keeps the lock taken after the release of a hold whose `minHold` has not passed. Returns false if the hold simply
+   * ends, as one of several holds of a mutex does: the last one has the same `minHold`.
+   */
+  #retain(hold: Holding): boolean {
+    const left = hold.least - this.#hub.now()
+    if (left <= 0 || (this.#mutex && this.#holds.size > 1)) return false
+    const retained = { ...hold, retained: true, until: hold.least }
+    this.#holds.delete(hold.id)
+    this.#holds.set(nameOf(retained), retained)
+    this.#firstEnd = Math.min(this.#firstEnd, retained.until)
+    this.#tellEnd(left)
+    return true
+  }
+
+  /** Notes how long a hold has lasted; of a read-write lock, how long a turn has lasted. */
+  #measure({ token, least, permits, mode }: Holding): void {
+    if ((this.#mutex || mode) && this.#taken > permits) return
+    const length = Math.max(this.#hub.now(), least) - this.#hub.timeOf(token)
+    this.#lengths.push(this.#mutex || mode ? length : length * permits)
+    if (this.#lengths.length > PACE.most) this.#lengths.shift()
+  }
+
+  get pace(): Pace | undefined {
+    const { length } = this.#lengths
+    if (length < PACE.least) return undefined
+    return { hold: this.#lengths.reduce((sum, each) => sum + each, 0) / length, readers: this.#readers.length }
   }
 
   /** Returns the time until which the hold lasts now; undefined: it is gone; 'anew': it is another grant by now. */
@@ -168,9 +196,14 @@ export class MemoryLock {
     const whole = only === undefined || (this.#mutex && holds[0]?.id === only)
     const lost = whole ? holds : holds.filter(({ id }) => id === only && !this.#mutex)
     for (const hold of lost) this.#end(hold)
-    for (const { id, token } of lost) this.#hub.taken(id, token, why)
+    for (const { id, token, retained } of lost) if (!retained) this.#hub.taken(id, token, why)
     if (lost.length > 0 || lapsed) this.#vacated(lapsed ?? 'handoff', lost[0])
     return lost.length
+  }
+
+  /** Whether something is known that the next calls need, although there may be neither a hold nor a waiter. */
+  get remembers(): boolean {
+    return this.pace !== undefined || this.#turns.grouped
   }
 
   /** Whether there is a hold or a waiter. */
@@ -183,39 +216,9 @@ export class MemoryLock {
   }
 
   get found(): Found {
-    const now = this.#hub.now()
-    const live = this.#live()
-    const alive = this.#alive()
-    const numbers = [
-      ...live.map(({ since, of }) => [since, of] as const),
-      ...alive.map(({ joined, asked }) => [joined, asked.of] as const),
-    ]
-    const [newest] = numbers.sort(([a], [b]) => b - a)
-    return {
-      permits: newest?.[1],
-      holders: live.map(
-        ({ id, owner, label, permits, token: fencingToken, since, until }): HolderState => ({
-          id,
-          owner,
-          label,
-          ...(!this.#mutex && { permits }),
-          fencingToken,
-          heldFor: Math.floor(now - since),
-          ttl: Math.floor(until - now),
-        }),
-      ),
-      waiters: alive.map(
-        ({ asked: { id, owner, label, permits }, joined, expires }, i): WaiterState => ({
-          id,
-          owner,
-          label,
-          ...(!this.#mutex && { permits }),
-          position: i + 1,
-          waited: Math.floor(now - joined),
-          expiresIn: Math.floor(expires - now),
-        }),
-      ),
-    }
+    const { grouped, tags } = this.#turns
+    const [live, alive] = [this.#live(), this.#alive()]
+    return foundOf(live, alive, { now: this.#hub.now(), mutex: this.#mutex, pace: this.pace, tags: grouped && tags })
   }
 
   // The holds.
@@ -236,24 +239,39 @@ export class MemoryLock {
   }
 
   #hold(asked: Asked, owned: readonly Holding[] = this.#ownedBy(asked), again = false): Holding {
-    const { id, owner, lease, permits, mode } = asked
+    const { id, owner, lease, permits, mode, minHold = 0, numbered } = asked
     const now = this.#hub.now()
     // All holds of an owner have one token, as those of a re-entry.
     const token = owned[0]?.token ?? this.#hub.tick()
-    const hold: Holding = { ...asked, token, since: now, again, until: now + lease }
+    // A re-entry has no `minHold` of its own; in a mutex, it has that of the first hold.
+    const least = again ? (this.#mutex ? (owned[0]?.least ?? 0) : 0) : now + minHold
+    const until = now + (again ? lease : Math.max(lease, minHold))
+    const slots = numbered ? this.#free(permits) : undefined
+    const hold: Holding = { ...asked, token, since: now, again, slots, least, retained: false, until }
     this.#holds.set(id, hold)
     this.#taken += permits
+    this.#turns.granted(asked)
     if (mode === 'write') this.#writers += 1
     this.#firstEnd = Math.min(this.#firstEnd, hold.until)
     const nested = clientOf(owner) === clientOf(id)
     if (owned.length === 0 && !nested) this.#hub.entered(this.name, owner)
-    this.#tellEnd(lease)
+    this.#tellEnd(until - now)
     return hold
   }
 
-  #end({ id, permits, mode }: Holding): void {
-    this.#holds.delete(id)
+  /** Returns the smallest numbers that no hold has. */
+  #free(count: number): number[] {
+    const used = new Set([...this.#holds.values()].flatMap(({ slots = [] }) => slots))
+    const free: number[] = []
+    for (let number = 0; free.length < count; number++) if (!used.has(number)) free.push(number)
+    return free
+  }
+
+  #end(hold: Holding): void {
+    const { permits, mode } = hold
+    this.#holds.delete(nameOf(hold))
     this.#taken -= permits
+    this.#turns.ended(hold)
     if (mode === 'write') this.#writers -= 1
   }
 
@@ -265,7 +283,7 @@ export class MemoryLock {
     if (owner === id || !(this.#mutex || mode)) return []
     return [...this.#holds.values()].filter(hold => {
       const client = clientOf(hold.id)
-      return hold.owner === owner && (clientOf(owner) !== client || clientOf(id) === client)
+      return hold.owner === owner && !hold.retained && (clientOf(owner) !== client || clientOf(id) === client)
     })
   }
 
@@ -281,15 +299,18 @@ export class MemoryLock {
     return { ...grant, ends: grant.deadline, around: first?.id }
   }
 
-  #grant({ token, until, lease }: Holding, via: Via): Granted {
+  #grant({ token, until, lease, slots }: Holding, via: Via): Granted {
     const now = this.#hub.now()
-    return { granted: true, token, deadline: surelyUntil(now, Math.min(until - now, lease)), via }
+    const grant: Granted = { granted: true, token, deadline: surelyUntil(now, Math.min(until - now, lease)), via }
+    return slots ? { ...grant, slots } : grant
   }
 
-  #refuse(asked: Asked): RefusedBy {
+  #refuse(asked: Asked, said: string): RefusedBy {
     const waiting = this.#find(asked.id)
+    const first = this.#first
     return {
-      ...this.#first,
+      ...first,
+      among: `${first.among}${said}`,
       granted: false,
       sent: this.#hub.now(),
       position: waiting ? this.#position(asked) : 0,
@@ -311,13 +332,20 @@ export class MemoryLock {
     return {
       ttl: Math.max(0, ends - now),
       holder: { label: hold?.label ?? '', since: hold?.since ?? now, taken },
-      among: hold?.of,
+      among: hold?.of ?? '',
       owner: hold && hold.owner !== hold.id ? hold.owner : undefined,
     }
   }
 
   #fits({ permits, of }: Asked): boolean {
     return this.#taken + permits <= of
+  }
+
+  /** Whether the claim may be granted now: it fits, its group has room, and nobody is before it. Full groups are passed. */
+  #may(asked: Asked): boolean {
+    if (!this.#fits(asked) || this.#turns.isFull(asked)) return false
+    if (!this.#waits) return true
+    return this.#turns.grouped && !this.#next() && !this.#queue.some(this.#turns.isMate(asked))
   }
 
   // The waiters.
@@ -333,6 +361,17 @@ export class MemoryLock {
   #alive(): Waiting[] {
     const now = this.#hub.now()
     return [...this.#queue, ...this.#readers].filter(({ expires }) => expires > now)
+  }
+
+  /** How many waiters count for `maxWaiters`: those of the claim's group, or all if it has none. */
+  #crowd(asked: Asked): number {
+    const alive = this.#alive()
+    return asked.group ? alive.filter(this.#turns.isMate(asked)).length : alive.length
+  }
+
+  /** The first waiter in the order of turns; of a read-write lock, the first writer. Dead ones before it are removed. */
+  #next(): Waiting | undefined {
+    return this.#turns.next(this.#queue, waiter => this.#isAlive(waiter))
   }
 
   #find(id: string): Waiting | undefined {
@@ -351,6 +390,7 @@ export class MemoryLock {
     let at = line.length
     while (at > 0 && line[at - 1]!.ticket > ticket) at--
     line.splice(at, 0, { asked, ticket, joined: this.#hub.timeOf(ticket) + asked.headStart, expires })
+    this.#turns.note(asked, false)
   }
 
   #remove(id: string): boolean {
@@ -361,17 +401,19 @@ export class MemoryLock {
     return false
   }
 
-  /** The place in the order of grants, from 1, as far as it is known now. */
-  #position({ id, mode }: Asked): number {
+  /** The place in the order of grants, from 1, as far as it is known now; inside a group, the place in it. */
+  #position(asked: Asked): number {
+    const { id, mode } = asked
     const readers = this.#readers.findIndex(({ asked }) => asked.id === id) + 1
     if (mode === 'read') return this.#writers > 0 ? readers : readers + 1
-    const place = this.#queue.findIndex(({ asked }) => asked.id === id) + 1
+    const line = this.#turns.grouped ? this.#queue.filter(this.#turns.isMate(asked)) : this.#queue
+    const place = line.findIndex(({ asked }) => asked.id === id) + 1
     return this.#writers > 0 || place > 1 ? place + this.#readers.length : place
   }
 
   /**
-   * Admits waiters: in the order of their tickets, and nobody overtakes the first, even if it wants more permits than
-   * are free. While both readers and writers wait, they take turns, and a readers' turn admits all who wait by then.
+   * Admits waiters: in the order of their turns, and nobody overtakes the next, even if it wants more permits than are
+   * free. While both readers and writers wait, they take turns, and a readers' turn admits all who wait by then.
    * The waiters `mine` learn of their grants by the answer to the call. Returns how many clients heard that the lock may
    * be free for unfair waiters.
    */
@@ -382,20 +424,20 @@ export class MemoryLock {
       if (!mine.includes(asked.id)) this.#hub.won(asked.id, this.#grant(hold, via), this.name)
     }
     const queue = this.#queue
-    const dropDead = () => {
-      while (queue[0] && !this.#isAlive(queue[0])) queue.shift()
-    }
-    dropDead()
+    let next = this.#next()
     if (this.#writers > 0) this.#turn = 'write'
     else if (queue.length === 0 || this.#turn === 'write') {
       for (const reader of this.#readers.splice(0)) if (this.#isAlive(reader)) admit(reader)
       if (this.#taken > 0) this.#turn = 'read'
     }
-    for (; queue[0] && this.#fits(queue[0].asked); dropDead()) {
-      if (queue[0].asked.mode) this.#turn = 'write'
-      admit(queue.shift() as Waiting)
+    for (; next && this.#fits(next.asked); next = this.#next()) {
+      if (next.asked.mode) this.#turn = 'write'
+      queue.splice(queue.indexOf(next), 1)
+      admit(next)
     }
-    return this.#waits ? 0 : this.#hub.free(this.name, by)
+    // Unfair waiters may pass full groups. Their own calls must not tell them so: they would call again without end.
+    const passable = !this.#waits || (!next && this.#readers.length === 0 && mine.length === 0)
+    return passable ? this.#hub.free(this.name, by) : 0
   }
 
   /** Called when a hold has ended, or a waiter has left. `by`: the client that released. */
@@ -405,13 +447,16 @@ export class MemoryLock {
     const heard = this.#waits ? this.#admit(via, by) : opened ? this.#hub.free(this.name, by) : 0
     // The latest lease of a mutex may have been released, and the other ones end earlier.
     if (this.#mutex && this.#holds.size > 0) this.#tellEnd(this.#first.ttl)
-    if (this.#holds.size === 0 && !this.#waits) this.#hub.idle(this)
+    const idle = this.#holds.size === 0 && !this.#waits
+    this.#turns.forget(this.#queue, !idle)
+    if (idle) this.#hub.idle(this)
     return heard
   }
 
   /** Tells waiters when a lease ends, because it may end before they look again. */
   #tellEnd(ttl: number): void {
-    this.#hub.ends(this.name, ttl, (this.#queue[0] ?? this.#readers[0])?.asked.id)
+    const next = this.#turns.grouped ? this.#next() : (this.#queue[0] ?? this.#readers[0])
+    this.#hub.ends(this.name, ttl, next?.asked.id)
   }
 }
 

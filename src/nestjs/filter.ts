@@ -1,7 +1,7 @@
 /** Answers HTTP requests that failed because a lock was not granted. */
 import { type ArgumentsHost, Catch, HttpException, HttpStatus, Logger } from '@nestjs/common'
 import { BaseExceptionFilter } from '@nestjs/core'
-import { LockClosedError, LockConnectionError, LockError, LockTimeoutError } from '../errors.ts'
+import { LockClosedError, LockConnectionError, LockError, LockQueueFullError, LockTimeoutError } from '../errors.ts'
 
 /** The HTTP status "Locked" of RFC 4918. Nest has no name for this status. */
 const LOCKED = 423
@@ -22,8 +22,10 @@ function answerTo(error: LockError): Answer | undefined {
   if (error instanceof LockConnectionError || (error instanceof LockTimeoutError && error.cause)) {
     return { ...unavailable, message: 'The lock service cannot be reached', retryAfter: 5 }
   }
-  if (error instanceof LockTimeoutError) {
-    return { status: LOCKED, error: 'Locked', message: 'Another request is working on this resource', retryAfter: 1 }
+  if (error instanceof LockTimeoutError || error instanceof LockQueueFullError) {
+    const message = 'Another request is working on this resource'
+    const wait = error instanceof LockQueueFullError ? error.expected : undefined
+    return { status: LOCKED, error: 'Locked', message, retryAfter: Math.ceil((wait || 1_000) / 1_000) }
   }
   // The answer has no retry time, because the request may already have done a part of its work.
   if (error instanceof LockClosedError) return { ...unavailable, message: 'This server is about to stop' }
@@ -31,8 +33,8 @@ function answerTo(error: LockError): Answer | undefined {
 }
 
 /**
- * Answers HTTP requests that failed because of a lock: with 423 for LockTimeoutError, and with 503 for
- * LockConnectionError and LockClosedError. Other lock errors are left to Nest, which answers 500 and logs them. By
+ * Answers HTTP requests that failed because of a lock: with 423 for LockTimeoutError and LockQueueFullError, and with 503
+ * for LockConnectionError and LockClosedError. Other lock errors are left to Nest, which answers 500 and logs them. By
  * default, `LockModule` registers this filter for all routes. If the option `filter` of `LockModule` is false, the
  * filter can be put on single routes or controllers with `@UseFilters(LockExceptionFilter)`.
  *

@@ -16,6 +16,7 @@ const events: { readonly [E in keyof ClientEvents]: (...about: Happenings[E]) =>
       key: claim.key,
       owner: claim.owner,
       ...(refusal?.position && { position: refusal.position }),
+      ...(refusal?.expected !== undefined && { expected: refusal.expected }),
       ...(holder && { holder }),
     }
   },

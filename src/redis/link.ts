@@ -20,7 +20,7 @@
 import type { Cluster } from 'ioredis'
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockConnectionError, type LockError } from '../errors.ts'
-import type { Channel, Names, Parts, ScriptSet, Via } from '../kind.ts'
+import { type Channel, type Names, type Parts, type ScriptSet, slotsOf, type Via } from '../kind.ts'
 import type { Settings } from '../options.ts'
 import { addressOf, enter, leave } from './census.ts'
 import { clientsOf, type RedisSource } from './clients.ts'
@@ -38,7 +38,8 @@ import { Subscriber } from './subscriber.ts'
 
 /** Receives everything that arrives from Redis, for all kinds of lock. `lock`: the name of a lock in Redis. */
 export interface LinkListener {
-  granted(id: string, token: number, via: Via, lock: string): void
+  /** `slots`: the numbers of the permits, if the waiter has asked for them. */
+  granted(id: string, token: number, via: Via, lock: string, slots?: readonly number[]): void
   lost(id: string, token: number): void
   /** Called when the lock may be free. `by`: the client that released the lock; undefined if that is not known. */
   unlocked(lock: string, by: string | undefined): void
@@ -304,9 +305,11 @@ export class Link {
       // The lock's name is the remaining text, and may contain spaces.
       const { length } = `${word} ${id} ${token} `
       const lock = text.slice(length)
-      if (!id.includes(',')) return this.#listener.granted(id, Number(token), word, lock)
       const tokens = token.split(',')
-      for (const [i, each] of id.split(',').entries()) this.#listener.granted(each, Number(tokens[i]), word, lock)
+      for (const [i, each] of id.split(',').entries()) {
+        const [number, slots] = (tokens[i] ?? '').split(':')
+        this.#listener.granted(each, Number(number), word, lock, slots ? slotsOf(slots) : undefined)
+      }
     }
   }
 

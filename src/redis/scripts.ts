@@ -259,14 +259,15 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
 
   /**
    * Called when one of the lock's keys has the wrong type, because another program has written it. Rejects with an
-   * error that names this key. A lock's first key is a hash, and its other keys are sorted sets. Redis does not say
-   * which key has the wrong type, so the type of each key is read. If the user may not read types, rejects with the
-   * original error.
+   * error that names this key. A lock's first key is a hash, and so is the key with the shares of groups. All other keys
+   * are sorted sets. Redis does not say which key has the wrong type, so the type of each key is read. If the user may
+   * not read types, rejects with the original error.
    */
   async #foreign(error: LockConnectionError, server: Server): Promise<never> {
     const names = Object.values<KeysOf<S>[keyof KeysOf<S>]>(this.#keys).flat() as string[]
+    const hashes = [names[0], (this.#keys as { readonly shares?: string }).shares]
     const found = await Promise.all(names.map(name => server.run(redis => redis.type(name)))).catch(() => [])
-    const at = found.findIndex((type, i) => type !== 'none' && type !== (i === 0 ? 'hash' : 'zset'))
+    const at = found.findIndex((type, i) => type !== 'none' && type !== (hashes.includes(names[i]) ? 'hash' : 'zset'))
     if (at < 0) throw error
     const what = `the key "${names[at]}" is a ${found[at]} that no lock has written; remove this key, or use a different prefix for the locks`
     throw new LockConnectionError(what, error.cause)

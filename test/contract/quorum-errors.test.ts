@@ -92,7 +92,7 @@ describe('options and kinds of lock that a quorum does not have are refused befo
     expect(refused(nowhere(3), { replicas: { min: 1, timeout: 100 } }).option).toBe('replicas')
   })
 
-  test('semaphores and read-write locks, also as parts of `all`', async () => {
+  test('semaphores and read-write locks, also as parts of `all`, and the limits of a queue', async () => {
     const scene = scenes.get(3)!
     const locks = scene.client()
     const ofOther = scene.at(0).semaphore('k', 1)
@@ -110,6 +110,8 @@ describe('options and kinds of lock that a quorum does not have are refused befo
       () => locks.readWrite('k').inspect(),
       () => locks.all(['k', locks.semaphore('k', 1)]).lock(),
       () => locks.all(['k', ofOther]).lock(),
+      () => locks.lock('k', { maxWaiters: 1 }),
+      () => locks.tryLock('k', { rejectLate: true, timeout: 100 }),
     ]
     for (const call of calls) {
       const error = await promptly(rejection(Promise.resolve().then(call), LockArgumentError))

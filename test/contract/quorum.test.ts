@@ -32,6 +32,21 @@ describe('I1: one holder at a time', () => {
     expect((await two!.tryLock(key))?.held).toBe(true)
   })
 
+  test('a lock that is released before its minHold has passed stays taken until then, on a majority', async () => {
+    const [one, two] = scene.clients(2)
+    const key = freshKey()
+    const begun = performance.now()
+    const lease = await one!.lock(key, { minHold: 1_500, owner: 'job' })
+    const { lease: wait } = await park(two!, key, { fair: true })
+    expect(await promptly(lease.release())).toBe(true)
+    expect(await two!.tryLock(key, { owner: 'job' })).toBeNull()
+    expect(await two!.inspect(key)).toMatchObject({ locked: true, holders: [{ id: lease.id }] })
+    const next = await promptly(wait)
+    expect(performance.now() - begun).toBeGreaterThan(1_490)
+    await next.release()
+    await scene.nothingLeft(key)
+  })
+
   test.each([true, false])('with many callers of several clients, all of which are granted (fair: %s)', async fair => {
     const room = new Room()
     const key = freshKey()

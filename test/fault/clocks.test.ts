@@ -126,7 +126,7 @@ describe('the time of day of Redis steps', () => {
   // in lua/mutex/tend.lua and `redis.call('ZRANK', queue, waiters[i]) + 1` becomes `(redis.call('ZRANK', queue,
   // waiters[i]) or 0) + 1` in lua/mutex/tend.lua: a waiter that the release has passed over never joins the queue
   // again. (With the first change alone, the script would fail, because this waiter has no position in the queue.) It
-  // also fails if `line, 'NX'` becomes `line, 'XX'` in lua/permits/tend.lua and `redis.call('ZRANK', line, claim) + 1`
+  // also fails if `line, 'NX'` becomes `line, 'XX'` in lua/shared/rejoin.lua and `redis.call('ZRANK', line, claim) + 1`
   // becomes `(redis.call('ZRANK', line, claim) or 0) + 1` in lua/permits/semaphore/position.lua, for the same reason.
   test.each(kinds)(
     'forward, just before a release: I4, each waiter that seems to have expired is granted within a heartbeat ($kind)',

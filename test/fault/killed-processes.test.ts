@@ -1,9 +1,10 @@
 /** Tests processes that are killed without any notice (by SIGKILL) while they hold locks and wait for locks. */
 import { expect, test } from 'vitest'
+import { LockQueueFullError } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
-import { PROMPT, within } from '../kit/outcomes.ts'
-import { parkQuietly } from '../kit/parking.ts'
+import { PROMPT, rejection, within } from '../kit/outcomes.ts'
+import { park, parkQuietly } from '../kit/parking.ts'
 import { freshKey, keysWith, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
@@ -40,6 +41,42 @@ test.each(kindsAndWays)(
     expect(await theirs.release(next)).toBe(true)
     expect(violationsIn([...own, ...history.events])).toEqual([])
     await nothingLeft(redis, other, key)
+  },
+)
+
+// This test fails if `Math.max(lease, minHold)` becomes `lease` in src/kinds/claim.ts: the next caller is granted when
+// the lease of the dead process ends.
+test.each(kinds)(
+  'of a holder with `minHold`: I1, the lock stays taken until then, and longer than the lease ($kind)',
+  async ({ client, peer: start }) => {
+    const key = freshKey()
+    const peer = await start({ ...long, lease: 200 })
+    const begun = performance.now()
+    await peer.lock(key, { minHold: 2_000 })
+    await peer.kill()
+    const next = await within(2_000 + PROMPT, client().lock(key))
+    expect(performance.now() - begun).toBeGreaterThan(2_000)
+    await next.release()
+  },
+)
+
+// This test fails if `alive = deadline and deadline - WAITER >= now` becomes `alive = true` in lua/shared/alive.lua: the
+// dead waiter counts for `maxWaiters`.
+test.each(kinds)(
+  'of a waiter: it counts for `maxWaiters` no longer than it may come back ($kind)',
+  async ({ client, peer: start }) => {
+    const locks = client()
+    const key = freshKey()
+    const held = await locks.lock(key)
+    const peer = await start({ waiterTtl: 600 })
+    peer.lock(key, { fair: true }).catch(() => {})
+    await eventually(async () => (await locks.inspect(key)).waiters.length === 1)
+    await rejection(locks.lock(key, { maxWaiters: 1 }), LockQueueFullError)
+    await peer.kill()
+    await eventually(async () => (await locks.inspect(key)).waiters.length === 0)
+    const { lease } = await park(locks, key, { maxWaiters: 1, fair: true })
+    await held.release()
+    await (await lease).release()
   },
 )
 

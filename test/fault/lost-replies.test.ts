@@ -7,7 +7,7 @@ import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { outcomeOf, within } from '../kit/outcomes.ts'
 import { park, parkQuietly, ways } from '../kit/parking.ts'
-import { hasty, warm } from '../kit/proxies.ts'
+import { clientBehindProxy, hasty, warm } from '../kit/proxies.ts'
 import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
@@ -36,7 +36,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   // This test fails if `redis.call('ZADD', queue, 'NX', ticket, claim)` becomes `redis.call('ZADD', queue, ticket,
   // claim)` in lua/mutex/acquire.lua: the second execution gives the waiter a new ticket, so it is behind the later
   // waiter. It also fails if `redis.call('ZADD', line, 'NX', ticket, claim)` becomes `redis.call('ZADD', line, ticket,
-  // claim)` in lua/permits/acquire.lua, for the same reason.
+  // claim)` in lua/shared/join.lua, for the same reason.
   test.each(kinds)(
     'of an acquire that was queued: I3, the waiter has one position, the original one ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -86,6 +86,18 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
       await nothingLeft(plainRedis(), next, key)
     },
   )
+
+  // This test fails if `const repeated = reply.repeated || earlier` becomes `const { repeated } = reply` in
+  // src/kinds/permits/group-runner.ts: the release that ended the last hold of the last group resolves to false.
+  test('of the release after which a semaphore has no group any more: I5, it resolves to true', async () => {
+    const { locks, proxy } = await clientBehindProxy(patient)
+    const semaphore = locks.semaphore(freshKey(), 2)
+    await (await semaphore.lock({ group: 'a' })).release()
+    const lease = await semaphore.lock({ group: 'a' })
+    proxy.rule({ direction: 'down', name: 'release', times }, 'cut')
+    expect(await within(3_000, lease.release())).toBe(true)
+    expect([lease.signal.aborted, locks.stats().lost]).toEqual([false, 0])
+  })
 
   // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
   // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: a repeated leave ends the next holder's hold.

@@ -106,7 +106,7 @@ describe('one release admits several waiters of another client by one message', 
     await allFree(holder, key, 3)
   })
 
-  // This test fails if `taken = taken - claim:match(WANTS, TERMS_AT)` is removed in lua/shared/admit.lua: the permits
+  // This test fails if `taken = taken - claim:match(WANTS, TERMS_AT)` is removed in lua/shared/undo.lua: the permits
   // for the waiters that are passed over stay taken, and no other waiter gets them.
   test('that does not arrive: I3 I4, its waiters are passed over, join again with their tickets, and are served first', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, { permits: 2 }])

@@ -13,6 +13,7 @@
 import type { History, Hold, Violation } from './history.ts'
 import { Newcomers } from './newcomers.ts'
 import { excuseOf, hasTurn, type Judged, waitedUntil } from './order.ts'
+import { groupOf } from './wants.ts'
 
 export function checkBarging(history: History): Judged {
   const violations: Violation[] = []
@@ -25,6 +26,9 @@ export function checkBarging(history: History): Judged {
     for (const entry of [...sight.entries, ...(sight.readers ?? [])]) {
       const [id, ticket, , owner] = entry
       const waiter = history.waiter(id, owner)
+      // A full group is passed.
+      const group = groupOf(waiter.hold?.wants ?? waiter.attempt?.request.wants)
+      if (group !== '' && group !== groupOf(first.wants)) continue
       if (!hasTurn(waiter, sight) || excuseOf(history, sight, entry, first)) continue
       decided.add(id)
       if (!waitedUntil(waiter, first) || reported.has(id)) continue

@@ -55,10 +55,12 @@ export function granted(
     mode?: Mode
     part?: string
     patience?: number
+    minHold?: number
+    slots?: readonly number[]
   } = {},
 ): HistoryEvent[] {
   const { lease = 1_000, owner = id, via = 'immediate' as const, worker = `w-${id}`, off = 0 } = fields
-  const { asked = issued - 1, heard = issued + 1, mode = 'fair', wants, part, patience } = fields
+  const { asked = issued - 1, heard = issued + 1, mode = 'fair', wants, part, patience, minHold, slots } = fields
   const grant = {
     worker,
     attempt: id,
@@ -68,8 +70,14 @@ export function granted(
     token: tokenOf(issued + off),
     via,
     deadline: issued + lease - 3,
+    ...(slots && { slots }),
   }
-  const terms = { ...(wants && { wants }), ...(part && { part }), ...(patience !== undefined && { patience }) }
+  const terms = {
+    ...(wants && { wants }),
+    ...(part && { part }),
+    ...(patience !== undefined && { patience }),
+    ...(minHold && { minHold }),
+  }
   return [at(asked, 'request', { worker, attempt: id, key: 'k', mode, owner, ...terms }), at(heard, 'grant', grant)]
 }
 

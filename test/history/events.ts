@@ -57,6 +57,7 @@ interface Kinds {
    * - `abort`: ms after which the caller itself gives up; absent: never.
    * - `lease`: the requested lease in ms.
    * - `headStart`: Redis orders the request as if it had come this many ms earlier.
+   * - `minHold`: the lock stays taken for so many ms from the grant.
    * - `part`: the name of a call for several locks. The call requests its locks one after another, so it requests this
    *   lock once it has all earlier locks. If it does not get a later lock, it releases this one.
    */
@@ -71,6 +72,7 @@ interface Kinds {
     abort?: number
     lease?: number
     headStart?: number
+    minHold?: number
     part?: string
   }
   waiting: { worker: string; key: string; owner: string }
@@ -82,6 +84,8 @@ interface Kinds {
     owner: string
     token: number
     via: Via
+    /** The numbers of the permits, if the call has asked for them. */
+    slots?: readonly number[]
     /** The process relies on the hold until this time. Like all times here, it is in monotonic ms. */
     deadline: number
   }

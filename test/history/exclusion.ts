@@ -8,9 +8,12 @@
  * permits. The new hold has to fit beside these holds, by the total that its own caller stated. An owner that re-enters
  * does not conflict with itself. The check needs no tolerance: all processes share one clock, and if a process reads it
  * a little too early or too late, the hold only seems shorter than it is (history.ts, events.ts).
+ *
+ * With `minHold`, nobody else is granted before that time has passed since the grant, even if the hold was released. It
+ * counts from the request, which was before the grant. Of two live holds with numbers, none has a number of the other.
  */
 import type { History, Hold, Violation } from './history.ts'
-import { reenters, weightOf } from './wants.ts'
+import { groupOf, limitOf, reenters, weightOf } from './wants.ts'
 
 interface Counted {
   readonly hold: Hold
@@ -18,7 +21,13 @@ interface Counted {
 }
 
 export function checkExclusion(history: History): Violation[] {
-  return overlaps(history, hold => countedUntil(history, hold))
+  return overlaps(history, hold => Math.min(keptUntil(hold), history.takings.cut(hold.grant, hold.request?.t)))
+}
+
+/** Returns the time until which no other caller may be granted what the hold has, if nothing takes it away. */
+function keptUntil({ grant, request, end }: Hold): number {
+  const least = grant.via === 'reentry' ? 0 : (request?.minHold ?? 0)
+  return least > 0 ? Math.max(end, request!.t + least) : end
 }
 
 /**
@@ -56,9 +65,18 @@ function overlaps(history: History, endOf: (hold: Hold) => number): Violation[] 
       live.push({ hold, end })
       const together = tooMany(live, hold)
       if (together) violations.push(overlap(key, together, t))
+      const twin = live.find(other => other.hold !== hold && sharesNumber(other.hold, hold))
+      if (twin) {
+        const text = `${twin.hold.grant.owner} and ${hold.grant.owner} had a number of the semaphore at the same time`
+        violations.push({ invariant: 'I1', key, text, events: [twin.hold.grant, hold.grant] })
+      }
     }
   }
   return violations
+}
+
+function sharesNumber(one: Hold, other: Hold): boolean {
+  return one.grant.slots?.some(number => other.grant.slots?.includes(number)) ?? false
 }
 
 /**
@@ -77,7 +95,11 @@ function tooMany(live: readonly Counted[], heard: Hold): Counted[] | undefined {
         !(reenters(wants) && other.hold.grant.owner === grant.owner),
     )
     if (newest.hold !== heard && !before.some(({ hold }) => hold === heard)) continue
-    if (before.reduce((sum, { hold }) => sum + weightOf(hold.wants).permits, permits) > of) return [...before, newest]
+    const sum = (others: readonly Counted[]) =>
+      others.reduce((sum, { hold }) => sum + weightOf(hold.wants).permits, permits)
+    if (sum(before) > of) return [...before, newest]
+    const mates = before.filter(({ hold }) => groupOf(hold.wants) === groupOf(wants))
+    if (sum(mates) > limitOf(wants)) return [...mates, newest]
   }
   return undefined
 }
@@ -95,7 +117,7 @@ function overlap(key: string, together: readonly Counted[], from: number): Viola
   const owners = together.map(({ hold }) => hold.grant.owner).join(' and ')
   const wants = together.at(-1)!.hold.wants
   const sum = together.reduce((all, { hold }) => all + weightOf(hold.wants).permits, 0)
-  const much = reenters(wants) ? 'both held' : `held ${sum} of ${weightOf(wants).of} permits`
+  const much = reenters(wants) ? 'both held' : `held ${sum} of ${Math.min(weightOf(wants).of, limitOf(wants))} permits`
   return {
     invariant: 'I1',
     key,

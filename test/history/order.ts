@@ -18,6 +18,7 @@
  */
 import type { Entry, EventOf } from './events.ts'
 import type { History, Hold, Violation, Waiter } from './history.ts'
+import { groupOf } from './wants.ts'
 
 /**
  * The violations of a rule. `decided` is the number of waiters that the rule judged and that had no possible excuse.
@@ -50,12 +51,15 @@ export function checkOrder(history: History): OrderReport {
   const reported = new Set<string>()
 
   for (const sight of history.all('queue')) {
-    let first: Granted | undefined
+    // In a semaphore with groups, only the waiters of one group are in the order of their tickets.
+    const firsts = new Map<string, Granted>()
     for (const entry of [...sight.entries].reverse()) {
       const [id, , , owner] = entry
       const waiter = history.waiter(id, owner)
       if (!hasTurn(waiter, sight)) continue
       const { hold } = waiter
+      const group = groupOf(hold?.wants ?? waiter.attempt?.request.wants)
+      const first = firsts.get(group)
       if (first) {
         compared.add(id)
         const overtaken = waitedUntil(waiter, first.hold)
@@ -67,7 +71,7 @@ export function checkOrder(history: History): OrderReport {
           violations.push(overtaking(sight, entry, hold, first))
         }
       }
-      if (hold && (!first || hold.grant.token < first.hold.grant.token)) first = { hold, entry }
+      if (hold && (!first || hold.grant.token < first.hold.grant.token)) firsts.set(group, { hold, entry })
     }
   }
   return {

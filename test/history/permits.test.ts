@@ -14,7 +14,47 @@ const hold = (id: string, issued: number, until: number, wants: Wants, fields: T
 ]
 const taken = (t: number) => at(t, 'taken', { key: 'k', from: t - 2, how: 'DEL' })
 
+describe('I1', () => {
+  test('a number belongs to one live hold at a time', () => {
+    const both = (until: number, slots: number[]) =>
+      found(hold('a', 10, until, [1, 3], { slots: [0] }), hold('b', 20, 80, [2, 3], { slots }))
+    expect(both(90, [1, 2])).toEqual([])
+    expect(both(90, [0, 1])).toEqual(['I1'])
+    expect(both(15, [0, 1])).toEqual([])
+  })
+
+  test('a lock that was released before its minHold has passed is not granted until then', () => {
+    const next = (issued: number, minHold: number) =>
+      found(hold('a', 10, 15, [1, 1], { minHold }), hold('b', issued, issued + 10, [1, 1]))
+    expect(next(20, 0)).toEqual([])
+    expect(next(20, 30)).toEqual(['I1'])
+    expect(next(50, 30)).toEqual([])
+    expect(found(hold('a', 10, 15, [1, 1], { minHold: 30 }), taken(18), hold('b', 20, 30, [1, 1]))).toEqual([])
+  })
+
+  test('a group takes no more than its limit, by the number of each caller', () => {
+    const a = (permits: number, limit?: number): Wants => [permits, 9, 'a', limit]
+    expect(found(hold('a', 10, 90, a(2, 3)), hold('b', 20, 80, a(1, 3)), hold('c', 30, 70, [3, 9, 'b', 3]))).toEqual([])
+    expect(found(hold('a', 10, 90, a(2, 3)), hold('b', 20, 80, a(2, 3)))).toEqual(['I1'])
+    expect(found(hold('a', 10, 90, a(3, 3)), hold('b', 20, 80, a(1, 4)), hold('c', 30, 70, a(4)))).toEqual([])
+  })
+})
+
 describe('I3', () => {
+  test('inside a group, requests are granted in their order; between groups, in any order', () => {
+    const later = (small: string, large: string) =>
+      [
+        hold('small', 110, 120, [1, 3, small], { asked: 20 }),
+        hold('large', 130, 140, [3, 3, large], { asked: 10 }),
+      ].flat()
+    expect(found(queue(100, 'large', 'small'), later('a', 'a'))).toEqual(['I3'])
+    expect(found(queue(100, 'large', 'small'), later('a', 'b'))).toEqual([])
+    const large = hold('large', 130, 140, [3, 3, 'a'], { asked: 10 })
+    const small = (group?: string) => hold('small', 110, 120, [1, 3, group], { asked: 105, mode: 'once' })
+    expect(found(queue(100, 'large'), large, small('a'))).toEqual(['I3'])
+    expect(found(queue(100, 'large'), large, small())).toEqual([])
+  })
+
   test('an overtaking is excused by a fault that reaches the overtaken waiter', () => {
     const passed = [
       ...hold('large', 130, 140, [3, 3], { asked: 10 }),

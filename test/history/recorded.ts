@@ -51,9 +51,13 @@ export class RecordedClient {
    */
   async lock(key: string, options: LockOptions = {}, other?: { lock: Lock; wants: Wants }): Promise<Lease> {
     const attempt = this.attempt()
-    const { fair, fairAfter, owner, signal } = options
+    const { fair, fairAfter, owner, signal, minHold } = options
     const mode = fair ? 'fair' : fairAfter === Number.POSITIVE_INFINITY ? 'unfair' : 'fairAfter'
-    const named = { ...(owner !== undefined && { owner }), ...(other && { wants: other.wants }) }
+    const named = {
+      ...(owner !== undefined && { owner }),
+      ...(other && { wants: other.wants }),
+      ...(minHold && { minHold }),
+    }
     this.#recording.record('request', { worker: this.#worker, attempt, key, mode, ...named })
     try {
       const granted = other ? other.lock.lock(options) : this.#locks.lock(key, options)
@@ -71,13 +75,14 @@ export class RecordedClient {
    * the attempt in the recorded request. If no request was recorded, leave `attempt` out.
    */
   granted(lease: Lease, attempt = this.attempt()): Lease {
-    const { key, id, owner, fencingToken: token, via } = lease
+    const { key, id, owner, fencingToken: token, via, slots } = lease
     // Read the clock before the lease. If the process is stopped in between, the recorded deadline is too early, never
     // too late.
     const t = now()
     const deadline = t + lease.remaining()
     const worker = this.#worker
-    this.#recording.record('grant', { worker, attempt, key, id, owner, token, via, deadline }, t)
+    const numbers = slots && { slots }
+    this.#recording.record('grant', { worker, attempt, key, id, owner, token, via, deadline, ...numbers }, t)
     const lost = () => this.#recording.record('lost', { worker, id })
     if (lease.signal.aborted) lost()
     else lease.signal.addEventListener('abort', lost, { once: true })

@@ -2,13 +2,17 @@
  * What a call asks of its lock. For every kind of lock, a call asks for some units of a total:
  *
  *   a mutex         1 of 1
- *   a semaphore     `permits` of `of`, the total that the caller passed to `semaphore()`
+ *   a semaphore     `permits` of `of`, the total that the caller passed to `semaphore()`; perhaps for a `group`, which may
+ *                   take at most `limit`
  *   a reader        1 of N - 1, which fits beside other readers, but not beside a writer
  *   a writer        N of N, where N is a very large number
  */
 
 /** Undefined stands for a mutex. */
-export type Wants = 'read' | 'write' | readonly [permits: number, of: number]
+export type Wants =
+  | 'read'
+  | 'write'
+  | readonly [permits: number, of: number, group?: string | undefined, limit?: number | undefined]
 
 export interface Weight {
   readonly permits: number
@@ -26,6 +30,16 @@ export function weightOf(wants: Wants | undefined): Weight {
   if (wants === 'write') return writer
   const [permits, of] = wants
   return { permits, of }
+}
+
+/** Returns the group of a call; '' if it has none. */
+export function groupOf(wants: Wants | undefined): string {
+  return typeof wants === 'object' ? (wants[2] ?? '') : ''
+}
+
+/** Returns how many permits the group of a call may take, by this call. */
+export function limitOf(wants: Wants | undefined): number {
+  return typeof wants === 'object' ? (wants[3] ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
 }
 
 /**

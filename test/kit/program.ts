@@ -89,6 +89,12 @@ export class Running {
     return Promise.race([found, ended])
   }
 
+  /** Resolves to the exit code when the program ends; null if a signal killed it. */
+  async ended(): Promise<number | null> {
+    await this.#ended
+    return this.#child.exitCode
+  }
+
   /** Sends this signal and resolves to the exit code; null if the signal killed the program. */
   async end(signal: NodeJS.Signals): Promise<number | null> {
     this.#child.kill(signal)

@@ -16,6 +16,8 @@ export interface Caller {
   readonly ttl: number
   /** By how many µs the caller's ticket is smaller than the time at which the caller joins the queue. */
   readonly headStart: number
+  /** How long the lock stays taken at least, ms. */
+  readonly minHold?: number
   /** For `TestLock.given`: how many ms ago the caller joined the queue. */
   readonly joinedAgo?: number
   /** For `TestLock.given`: in how many ms the waiter counts as dead, unless it sends another heartbeat. */
@@ -35,8 +37,8 @@ export function anonymous(name: string, traits: Partial<Caller> = {}): Caller {
 }
 
 /** Returns the claim of the caller. A claim is one text that contains everything that a script needs for a grant. */
-export function claimOf({ id, lease, ttl, headStart, owner, name: label }: Caller): string {
-  return encodeClaim({ id, owner, label, lease, headStart: headStart / 1000 }, ttl)
+export function claimOf({ id, lease, ttl, headStart, owner, name: label, minHold }: Caller): string {
+  return encodeClaim({ id, owner, label, lease, headStart: headStart / 1000, minHold }, ttl)
 }
 
 /** Makes another call of the same owner and client. */

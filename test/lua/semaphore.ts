@@ -2,16 +2,17 @@
 import type { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
+import type { Runner } from '../../src/kind.ts'
 import { encodeClaim } from '../../src/kinds/claim.ts'
-import type { PermitsNames, ReadWriteNames } from '../../src/kinds/permits/names.ts'
+import { type AnsweringScripts, GroupRunner, type SemaphoreScripts } from '../../src/kinds/permits/group-runner.ts'
+import type { ReadWriteNames, SemaphoreNames } from '../../src/kinds/permits/names.ts'
 import type { scripts as readWriteScripts } from '../../src/kinds/permits/read-write/scripts.generated.ts'
 import { reading } from '../../src/kinds/permits/read-write.ts'
-import type { scripts } from '../../src/kinds/permits/semaphore/scripts.generated.ts'
 import { semaphore } from '../../src/kinds/permits/semaphore.ts'
 import { clientsOf } from '../../src/redis/clients.ts'
 import { Connection } from '../../src/redis/connection.ts'
 import { Keys, Namespace } from '../../src/redis/keys.ts'
-import { Scripts } from '../../src/redis/scripts.ts'
+import { type Executor, Scripts, type TextSettings } from '../../src/redis/scripts.ts'
 import { newHoldId } from '../kit/ids.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
 import type { Caller } from './callers.ts'
@@ -22,18 +23,33 @@ export interface Asker extends Caller {
   readonly wants: string
 }
 
-type PermitsScripts = typeof scripts | typeof readWriteScripts
+type PermitsScripts = AnsweringScripts | typeof readWriteScripts
 type Kind = typeof semaphore | typeof reading
+/** The names of the keys of both kinds. Each kind uses only its own. */
+type AllNames = ReadWriteNames & SemaphoreNames
+
+/** Returns what runs the scripts of a kind. For a semaphore, this chooses the set of scripts, as a client does. */
+export function runnerOf(kind: Kind, executor: Executor, settings: TextSettings): Runner<PermitsScripts> {
+  const scripts = new Scripts(executor, kind.scripts, settings)
+  return kind === reading
+    ? (scripts as Runner<typeof readWriteScripts>)
+    : new GroupRunner(scripts as Runner<SemaphoreScripts>, new Set())
+}
+
+/** Makes the names of locks of a kind. */
+export function keysOf(kind: Kind, cluster: boolean): Keys<AllNames> {
+  const namesOf = (lock: string) => kind.namesOf(lock) as AllNames
+  return new Keys(new Namespace('lock:', cluster), { name: kind.name, namesOf })
+}
 
 export class TestSemaphore {
   readonly redis: Redis
-  readonly names: ReadWriteNames
-  readonly #scripts: Scripts<PermitsScripts>
+  readonly names: AllNames
+  readonly #scripts: Runner<PermitsScripts>
 
-  constructor(redis: Redis, runner: Scripts<PermitsScripts>, names: PermitsNames) {
+  constructor(redis: Redis, runner: Runner<PermitsScripts>, names: AllNames) {
     this.redis = redis
-    // Only the scripts of a read-write lock use the name `readers`.
-    this.names = names as ReadWriteNames
+    this.names = names
     this.#scripts = runner
   }
 
@@ -43,8 +59,7 @@ export class TestSemaphore {
     connection.open()
     await connection.run(redis => redis.ping())
     const settings = { cluster: false, inboxes: 'lock:inbox:', tokenMemory: MEMORY }
-    const runner = new Scripts<PermitsScripts>(connection, kind.scripts, settings)
-    return new TestSemaphore(plainRedis(url), runner, new Keys(new Namespace('lock:', false), kind).of(freshKey()))
+    return new TestSemaphore(plainRedis(url), runnerOf(kind, connection, settings), keysOf(kind, false).of(freshKey()))
   }
 
   static async readWrite(): Promise<TestSemaphore> {
@@ -64,8 +79,8 @@ export class TestSemaphore {
     return status === 'refused' ? { status, ttl: first!, position: second!, ticket: ticket! } : { status }
   }
 
-  async release({ id }: Asker) {
-    const { status, values } = await this.#scripts.run('release', this.names, { id })
+  async release({ id, minHold }: Asker) {
+    const { status, values } = await this.#scripts.run('release', this.names, { id, minHold: minHold && 1 })
     return [status, ...values]
   }
 
@@ -142,6 +157,6 @@ export function another(who: Asker): Asker {
   return { ...who, id: newHoldId(who.client) }
 }
 
-export function claimOf({ id, lease, ttl, headStart, owner, name: label, wants }: Asker): string {
-  return encodeClaim({ id, owner, label, lease, headStart: headStart / 1000, wants }, ttl)
+export function claimOf({ id, lease, ttl, headStart, owner, name: label, wants, minHold }: Asker): string {
+  return encodeClaim({ id, owner, label, lease, headStart: headStart / 1000, wants, minHold }, ttl)
 }

@@ -166,11 +166,9 @@ export class TestLock {
   }
 
   /** Releases the hold. `used` is the last token that the client itself has issued, in hand-offs to its own waiters. */
-  async release({ id }: Caller, used?: number) {
-    const { status, values } = await this.scripts.run('release', this.names, {
-      id,
-      used,
-    })
+  async release({ id, minHold }: Caller, used?: number) {
+    const args = minHold ? { id, used: used ?? 0, minHold: 1 } : { id, used, minHold: undefined }
+    const { status, values } = await this.scripts.run('release', this.names, args)
     if (status === 'released') return { status, heard: Number(values[0] ?? 0) }
     if (status !== 'passed') return { status }
     return { status, id: values[0], token: Number(values[1]), ttl: Number(values[2]) }

@@ -9,9 +9,20 @@
 
 import type { Hold, Loss } from '../../src/key/hold.ts'
 import type { Lease } from '../../src/key/lease.ts'
-import type { DecodedClaim } from '../../src/kinds/claim.ts'
+import { type ClaimedGroup, type DecodedClaim, decodeWants } from '../../src/kinds/claim.ts'
 import type { ClientWatcher, SimulatedClient } from './client.ts'
-import { isHeld, isReadWrite, isShared, largestOf, liveHolders, liveHolds, takenOf, writes } from './lock-state.ts'
+import {
+  isHeld,
+  isReadWrite,
+  isShared,
+  type LockState,
+  largestOf,
+  liveHolders,
+  liveHolds,
+  takenByGroup,
+  takenOf,
+  writes,
+} from './lock-state.ts'
 import type { Net } from './network.ts'
 import { type Plan, READS } from './plan.ts'
 import { Reentries } from './reentries.ts'
@@ -283,6 +294,25 @@ export class Checks implements Watcher, ClientWatcher {
     this.#largest.set(lock, largest)
     const taken = takenOf(state, now)
     if (taken > largest) this.#failed('I1', `with ${claim.id}, ${taken} of ${largest} are taken`)
+    if (claim.group) this.#fitsGroup(lock, claim.group, state, now)
+  }
+
+  /** Checks that the holds of a group take no more permits than the largest limit that a granted claim of it stated. */
+  #fitsGroup(
+    lock: string,
+    { name, limit = Number.POSITIVE_INFINITY }: ClaimedGroup,
+    state: LockState,
+    now: number,
+  ): void {
+    const place = `${lock} ${name}`
+    const limits = liveHolders(state, now).flatMap(({ claim: { group } }) =>
+      group?.name === name ? [group.limit] : [],
+    )
+    const stated = limits.map(each => each ?? Number.POSITIVE_INFINITY)
+    const largest = Math.max(limit, ...stated, this.#largest.get(place) ?? 0)
+    this.#largest.set(place, largest)
+    const taken = takenByGroup(state, name, now)
+    if (taken > largest) this.#failed('I1', `the group ${name} has taken ${taken} of ${largest}`)
   }
 
   #inOrder(lock: string, grant: Grant): void {
@@ -292,8 +322,11 @@ export class Checks implements Watcher, ClientWatcher {
     const own = queued?.get(id) ?? Number.POSITIVE_INFINITY
     // In a read-write lock, the order of tickets counts only between two writers. But in every lock, a claim that is
     // not in the queue must wait for all queued claims.
+    // In a semaphore, the order of tickets counts inside a group, and a full group is passed.
     const ordered = (waiter: DecodedClaim) =>
-      own === Number.POSITIVE_INFINITY || !isReadWrite(lock) || (writes(claim) && writes(waiter))
+      isReadWrite(lock)
+        ? own === Number.POSITIVE_INFINITY || (writes(claim) && writes(waiter))
+        : claim.group?.name === waiter.group?.name
     if (isReadWrite(lock) && writes(claim)) this.#writersTurn(lock)
     else if (isReadWrite(lock)) this.#readersTurn(grant, own)
     for (const { claim: waiter, ticket, liveUntil } of state.queue) {
@@ -302,8 +335,9 @@ export class Checks implements Watcher, ClientWatcher {
       }
     }
     if (!this.#plan.orderly || isReadWrite(lock)) return
+    const group = (other: string) => decodeWants(this.#clientOf(other)?.calling.get(other)?.wants ?? '').group?.name
     for (const [other, ticket] of queued ?? []) {
-      if (ticket < own && this.#clientOf(other)?.open)
+      if (ticket < own && this.#clientOf(other)?.open && group(other) === claim.group?.name)
         this.#failed('I3', `${id} is granted before ${other}, which has waited longer`)
     }
   }

@@ -4,7 +4,7 @@
  */
 import { type DecodedClaim, decodeClaim, decodeHolder, decodePermitsClaim } from '../../src/kinds/claim.ts'
 import { namesOf as namesOfMutex } from '../../src/kinds/mutex/names.ts'
-import { namesOf as namesOfSemaphore, readWriteNamesOf } from '../../src/kinds/permits/names.ts'
+import { readWriteNamesOf, semaphoreNamesOf } from '../../src/kinds/permits/names.ts'
 import type { Keyspace } from './redis/keyspace.ts'
 import { textOf } from './redis/values.ts'
 
@@ -67,9 +67,16 @@ export const nothing: LockState = {
   keptUntil: Number.POSITIVE_INFINITY,
 }
 
-/** Returns the keys of a lock's fair queues: ZSETs of claims, scored by ticket. */
+/** Returns the keys of a lock's fair queues. */
 export function queuesOf(lock: string): string[] {
-  return lock.includes(READ_WRITE) ? [namesOf(lock).queue, readWriteNamesOf(lock).readers] : [namesOf(lock).queue]
+  if (lock.includes(READ_WRITE)) return [namesOf(lock).queue, readWriteNamesOf(lock).readers]
+  return isShared(lock) ? [namesOf(lock).queue, semaphoreNamesOf(lock).waiting] : [namesOf(lock).queue]
+}
+
+/** Reads an entry of a queue. In the queue of a semaphore's groups, the ticket is a part of the member. */
+export function entryOf(queue: string, member: string, score: number): { claim: string; ticket: number } {
+  if (!queue.endsWith(':w')) return { claim: textOf(member), ticket: score }
+  return { claim: textOf(member.slice(TOKEN_LENGTH)), ticket: Number(member.slice(0, TOKEN_LENGTH)) }
 }
 
 /** Returns all keys of a lock. The first one is `lock` itself. */
@@ -79,7 +86,7 @@ export function keysOf(lock: string): string[] {
 
 /** Whether a key belongs to the queue. The loss of such a key does not affect the holders. */
 export function isQueue(key: string): boolean {
-  return /:[qr]$/.test(key)
+  return /:[qrwts]$/.test(key)
 }
 
 export function isShared(lock: string): boolean {
@@ -97,15 +104,17 @@ export function writes({ wants }: DecodedClaim): boolean {
 
 function namesOf(lock: string) {
   if (isReadWrite(lock)) return readWriteNamesOf(lock)
-  return isShared(lock) ? namesOfSemaphore(lock) : namesOfMutex(lock)
+  return isShared(lock) ? semaphoreNamesOf(lock) : namesOfMutex(lock)
 }
 
 export function readLock(keys: Keyspace, lock: string): LockState {
   const names = namesOf(lock)
   const deadlines = keys.sortedSet(names.deadlines)
-  const members = queuesOf(lock).flatMap(name => keys.sortedSet(name)?.members ?? [])
-  const places = members.map(({ member, score: ticket }): Place => {
-    const claim = claimOf(lock, member)
+  const entries = queuesOf(lock).flatMap(name =>
+    (keys.sortedSet(name)?.members ?? []).map(({ member, score }) => entryOf(name, member, score)),
+  )
+  const places = entries.map(({ claim: text, ticket }): Place => {
+    const claim = claimOf(lock, text)
     const own = (ticket + claim.headStart) / 1000 + claim.waiterTtl
     return { claim, ticket, liveUntil: Math.max(own, (deadlines?.score(claim.id) ?? 0) - WAITER) }
   })
@@ -147,6 +156,21 @@ export function takenOf(state: LockState, now: number): number {
   return liveHolders(state, now).reduce((sum, { claim }) => sum + claim.wants![0], 0)
 }
 
+/** Returns how many permits the live holds of a group take together. */
+export function takenByGroup(state: LockState, group: string | undefined, now: number): number {
+  const own = liveHolders(state, now).filter(({ claim }) => claim.group?.name === group)
+  return own.reduce((sum, { claim }) => sum + claim.wants![0], 0)
+}
+
+/** Whether the limit of a claim's group leaves room for the claim. */
+export function hasRoom(
+  state: LockState,
+  { wants, group }: Pick<DecodedClaim, 'wants' | 'group'>,
+  now: number,
+): boolean {
+  return group?.limit === undefined || takenByGroup(state, group.name, now) + wants![0] <= group.limit
+}
+
 /** Returns the semaphore's size. If the claims of its holders give different sizes, returns the largest. */
 export function largestOf({ holders }: LockState): number {
   return Math.max(...[...holders.values()].map(({ claim }) => claim.wants![1]))
@@ -184,8 +208,17 @@ function readHolders(keys: Keyspace, lock: string): Pick<LockState, 'holders' | 
     taken += claim.wants![0]
     holders.set(id, { token, lastToken: token, claim })
   }
+  const numbers = [...holders.values()].flatMap(({ claim }) => claim.slots ?? []).sort((a, b) => a - b)
+  const used = [...(hash.get('slots') ?? '')].flatMap((mark, number) => (mark === '1' ? [number] : []))
+  if (`${numbers}` !== `${used}`) throw new Error(`the numbers ${numbers} are held, not ${used}`)
   if (taken !== Number(hash.get('taken') ?? 0)) throw new Error(`${taken} permits are held, not ${hash.get('taken')}`)
-  const deadlines = keys.sortedSet(namesOfSemaphore(lock).deadlines)
+  for (const [field, sum] of hash) {
+    if (!field.startsWith(':')) continue
+    const own = [...holders.values()].filter(({ claim: { group } }) => group && `:${group.name}` === field)
+    const found = own.reduce((all, { claim }) => all + claim.wants![0], 0)
+    if (found !== Number(sum)) throw new Error(`the group ${field} holds ${found} permits, not ${sum}`)
+  }
+  const deadlines = keys.sortedSet(semaphoreNamesOf(lock).deadlines)
   const holds = new Map<string, number>()
   for (const id of holders.keys()) {
     const end = deadlines?.score(id)

@@ -298,16 +298,26 @@ function withModes(plan: Plan, random: Random): Plan {
 
 /**
  * Turns a plan for mutexes into one for semaphores. Each call wants some permits. In some histories, the calls disagree
- * about how many permits the semaphore has: they state two different numbers.
+ * about how many permits the semaphore has: they state two different numbers. In half of the histories, some calls have
+ * groups, with limits and weights, and some of them disagree about these, too.
  */
 function withPermits(plan: Plan, random: Random): Plan {
   const of = random.int(1, 5)
   const numbers = random.chance(0.2) ? [of, of + 1] : [of]
   const small = random.chance(0.5)
+  const grouped = random.chance(0.5) ? random.pick([0.3, 1]) : 0
+  const numbered = random.pick([0, 0.5, 1])
+  const limits = [undefined, random.int(1, of), random.int(1, of)]
   const calls = plan.calls.map(call => {
     const number = random.pick(numbers)
     const permits = small && random.chance(0.7) ? 1 : random.int(1, number)
-    return { ...call, request: { ...call.request, wants: `${permits}/${number}` }, nested: undefined }
+    const wants = `${permits}/${number}${random.chance(numbered) ? 's' : ''}`
+    if (!random.chance(grouped)) return { ...call, request: { ...call.request, wants }, nested: undefined }
+    const group = random.int(0, 2)
+    const limit = random.chance(0.9) ? limits[group] : random.int(1, of)
+    const terms = `${limit === undefined ? '' : Math.max(limit, permits)};${random.pick(['', '', 2, 0.5])};g${group}`
+    const fair = { fair: true, fairAfter: undefined }
+    return { ...call, request: { ...call.request, ...fair, wants: `${wants};${terms}` }, nested: undefined }
   })
   return { ...plan, kind: 'semaphore', calls }
 }

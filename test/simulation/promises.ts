@@ -1,6 +1,7 @@
 /** Checks that every promise settles in time (I6, docs/guarantees.md), and that a free lock is granted in time (I4). */
+import { type DecodedClaim, decodeWants } from '../../src/kinds/claim.ts'
 import type { SimulatedClient } from './client.ts'
-import { agreed, isReadWrite, isShared, type LockState, liveHolds, takenOf, writes } from './lock-state.ts'
+import { agreed, hasRoom, isReadWrite, isShared, type LockState, liveHolds, takenOf, writes } from './lock-state.ts'
 import type { Net } from './network.ts'
 import { type Plan, WRITES } from './plan.ts'
 import { mayEnter } from './reentries.ts'
@@ -218,6 +219,17 @@ function isEnabled(state: LockState, waiting: readonly Open[], now: number, read
   const live = state.queue.filter(({ liveUntil }) => liveUntil >= now)
   const [head] = live
   if (head && readWrite && taken > 0 && live.some(({ claim }) => writes(claim))) return false
-  if (head) return fits(...head.claim.wants!)
-  return waiting.every(({ wants }) => fits(...(wants!.split('/').map(Number) as [number, number])))
+  // In a semaphore with groups, it is known here whose turn it is only if there is room for all of them.
+  const first = live.filter(({ claim }, i) => live.findIndex(each => isMate(each.claim, claim)) === i)
+  const able = readWrite ? first.slice(0, 1) : first.filter(({ claim }) => hasRoom(state, claim, now))
+  if (able.length > 0) return able.every(({ claim }) => fits(...claim.wants!))
+  return waiting.every(({ wants }) => {
+    const { permits, of, group } = decodeWants(wants!)
+    const mates = live.some(({ claim }) => claim.group && claim.group.name === group?.name)
+    return !mates && fits(permits, of) && hasRoom(state, { wants: [permits, of], group }, now)
+  })
+}
+
+function isMate(a: DecodedClaim, b: DecodedClaim): boolean {
+  return a.group?.name === b.group?.name
 }

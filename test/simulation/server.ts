@@ -6,14 +6,14 @@ import { createHash } from 'node:crypto'
 import type { ScriptSet } from '../../src/kind.ts'
 import { scripts as ofMutexes } from '../../src/kinds/mutex/scripts.generated.ts'
 import { scripts as ofReadWrite } from '../../src/kinds/permits/read-write/scripts.generated.ts'
+import { scripts as ofGroups } from '../../src/kinds/permits/semaphore/groups/scripts.generated.ts'
 import { scripts as ofSemaphores } from '../../src/kinds/permits/semaphore/scripts.generated.ts'
 import { Namespace } from '../../src/redis/keys.ts'
 import { textOf } from '../../src/redis/scripts.ts'
-import { isQueue, keysOf, type LockState, liveHolds, nothing, queuesOf, readLock } from './lock-state.ts'
+import { entryOf, isQueue, keysOf, type LockState, liveHolds, nothing, queuesOf, readLock } from './lock-state.ts'
 import type { Keyspace } from './redis/keyspace.ts'
 import type { Reply } from './redis/lua.ts'
 import { FakeRedis } from './redis/redis.ts'
-import { textOf as utf8 } from './redis/values.ts'
 import type { Timeline } from './timeline.ts'
 import { type Joined, type ScriptName, type Watcher, witness } from './witness.ts'
 
@@ -46,7 +46,7 @@ function known(tokenMemory: number) {
         [createHash('sha1').update(text).digest('hex'), known],
       ]
     })
-  return new Map([ofMutexes, ofSemaphores, ofReadWrite].flatMap(ofKind))
+  return new Map([ofMutexes, ofSemaphores, ofGroups, ofReadWrite].flatMap(ofKind))
 }
 
 /** A subscribed connection, as the server knows it. */
@@ -121,7 +121,7 @@ export class Server {
     const before = locks.map(lock => this.lock(lock))
     const joined: Joined[] = []
     this.#redis.keys.joined = (key, claim, ticket) => {
-      if (queuesOf(locks[0]!).includes(key)) joined.push({ claim: utf8(claim), ticket })
+      if (queuesOf(locks[0]!).includes(key)) joined.push(entryOf(key, claim, ticket))
     }
     const reply = twice ? this.#redis.evalTwice(text, keys, argv) : this.#redis.eval(text, keys, argv)
     for (const [i, lock] of locks.entries()) {

@@ -6,7 +6,8 @@
 --   lock    HASH    the lock
 -- Constants
 --   RECORD_NAMELESS_END = 48  the last of the characters that show whether the owner has a name (NAMELESS, lua/shared/claim.lua)
-if record:sub(RECORD_TERMS_AT, RECORD_NAMELESS_END) ~= NAMELESS then
+-- A retained hold (lua/permits/release.lua) is no longer among what its owner holds.
+if record:sub(RECORD_TERMS_AT, RECORD_NAMELESS_END) ~= NAMELESS and record:sub(CLAIM_AT, CLAIM_AT) ~= KEPT then
   local size, names = record:match(NAMES_BEHIND, RECORD_TERMS_AT)
   local field = OWNED_BY .. names:sub(1, size)
   local known = redis.call('HMGET', lock, field)[1]

@@ -222,7 +222,9 @@ export class Looks {
     }
     await round.over
     const said = answers.filter(answer => answer !== undefined)
-    const refusals = said.map(answer => ({ ...answer, granted: false, position: 0, ticket: '0' }) satisfies Refused)
+    const refusals = said.map(
+      ({ expected: _, ...answer }) => ({ ...answer, granted: false, position: 0, ticket: '0' }) satisfies Refused,
+    )
     const { sent, ttl, holder, owner } = merged(refusals, places.length - majority, this.#clock.now())
     return {
       sent,

@@ -4,7 +4,7 @@ import { PAGE, QueuedInspection } from '../queued-inspection.ts'
 import type { LockState, QueueEntry, StatePage } from '../state.ts'
 import type { MutexNames } from './names.ts'
 import type { scripts } from './scripts.generated.ts'
-import { decodeState } from './state.ts'
+import { decodeState, inTurn } from './state.ts'
 
 export class MutexInspection extends QueuedInspection {
   readonly #parts: Parts<typeof scripts, MutexNames>
@@ -17,13 +17,15 @@ export class MutexInspection extends QueuedInspection {
   /** Reads a long queue page by page. Waiters that join or leave during the reading may or may not be in the result. */
   async inspect(key: string): Promise<LockState> {
     const first = await this.#page(key)
-    if (first.size < PAGE) return { ...first.state, waiters: first.waiters }
+    const { state } = first
+    const found = { holders: state.holders, pace: first.pace }
+    if (first.size < PAGE) return { ...state, waiters: inTurn(first.waiters, found) }
     const waiters = new Map(first.waiters.map(waiter => [waiter.id, waiter]))
     for (let page = first; page.size === PAGE; ) {
       page = await this.#page(key, page.last)
       for (const waiter of page.waiters) if (!waiters.has(waiter.id)) waiters.set(waiter.id, waiter)
     }
-    return { ...first.state, waiters: [...waiters.values()].map((waiter, i) => ({ ...waiter, position: i + 1 })) }
+    return { ...state, waiters: inTurn([...waiters.values()], found) }
   }
 
   /** Reads the lock and one page of its queue: the waiters after `behind`, or the first ones. */

@@ -9,11 +9,12 @@ import type { LockState } from '../state.ts'
 import { MutexInspection } from './inspection.ts'
 import { type MutexNames, namesOf } from './names.ts'
 import { scripts } from './scripts.generated.ts'
-import { stateOfMutex } from './state.ts'
+import { expectsMutex, stateOfMutex } from './state.ts'
 
 const traits: Traits<LockState> = {
   shared: false,
   reentrant: true,
+  expects: expectsMutex,
   stateOf: stateOfMutex,
 }
 

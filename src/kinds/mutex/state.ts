@@ -1,16 +1,18 @@
 /** Decodes the reply of lua/mutex/inspect.lua. */
 
-import type { Found } from '../../kind.ts'
+import type { Found, Traits } from '../../kind.ts'
 import { decodeClaim, decodeHolder } from '../claim.ts'
-import { decodeQueue, firstOf, type LockState, pairs, type StatePage, waitersOf } from '../state.ts'
+import { decodePace, placed, waitFor } from '../expected.ts'
+import { decodeQueue, firstOf, type LockState, pairs, type StatePage, type WaiterState, waitersOf } from '../state.ts'
 
 export function decodeState(key: string, values: unknown[]): StatePage {
-  const [nowText, holder, holds, queue, deadlines] = values as [
+  const [nowText, holder, holds, queue, deadlines, stored] = values as [
     string,
     string | null,
     number | null,
     string[],
     string[],
+    string?,
   ]
   const nowMicros = Number(nowText)
   const [claim, ticket] = queue.slice(-2)
@@ -18,6 +20,7 @@ export function decodeState(key: string, values: unknown[]): StatePage {
     state: stateOf(key, holder ?? '', holds ?? 1, Math.floor(nowMicros / 1000)),
     waiters: waitersOf(decodeQueue(queue, decodeClaim), new Map(pairs(deadlines)), nowMicros),
     size: queue.length / 2,
+    pace: decodePace(stored),
     last: claim === undefined || ticket === undefined ? undefined : { claim, ticket },
   }
 }
@@ -34,7 +37,15 @@ function stateOf(key: string, holder: string, holds: number, now: number): State
 }
 
 /** Of several holds of the owner, the first one is shown, with the end of the latest lease. */
-export function stateOfMutex(key: string, { holders: [first, ...more], waiters }: Found): LockState {
+export function stateOfMutex(key: string, { holders: [first, ...more], waiters, pace }: Found): LockState {
   const holders = first ? [{ ...first, ttl: Math.max(first.ttl, ...more.map(({ ttl }) => ttl)) }] : []
-  return { key, kind: 'mutex', ...firstOf(holders), holds: holders.length + more.length, holders, waiters }
+  const holds = holders.length + more.length
+  return { key, kind: 'mutex', ...firstOf(holders), holds, holders, waiters: inTurn(waiters, { holders, pace }) }
 }
+
+/** Returns the waiters, in the order of the queue, with their expected waits. */
+export function inTurn(waiters: readonly WaiterState[], found: Pick<Found, 'holders' | 'pace'>): WaiterState[] {
+  return placed(waiters, found, (at, pace) => expectsMutex(at, pace, undefined))
+}
+
+export const expectsMutex: Traits['expects'] = ({ position, age }, { hold }) => waitFor(position, hold, hold, age)

@@ -18,3 +18,16 @@ export interface ReadWriteNames extends PermitsNames {
 export function readWriteNamesOf(lock: string): ReadWriteNames {
   return { ...namesOf(lock), readers: `${lock}:r` }
 }
+
+export interface SemaphoreNames extends PermitsNames {
+  /** The queue of the waiters with a group. The queue of the others is `queue`. */
+  readonly waiting: string
+  /** The groups whose turn may come. */
+  readonly turns: string
+  /** What each group has had. */
+  readonly shares: string
+}
+
+export function semaphoreNamesOf(lock: string): SemaphoreNames {
+  return { ...namesOf(lock), waiting: `${lock}:w`, turns: `${lock}:t`, shares: `${lock}:s` }
+}

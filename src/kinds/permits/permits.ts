@@ -2,10 +2,10 @@
 import type { Parts, Traits } from '../../kind.ts'
 import { QueuedKind } from '../queued-kind.ts'
 import type { LockState } from '../state.ts'
+import type { AnsweringScripts } from './group-runner.ts'
 import { PermitsInspection } from './inspection.ts'
 import type { PermitsNames } from './names.ts'
 import type { scripts as readWriteScripts } from './read-write/scripts.generated.ts'
-import type { scripts } from './semaphore/scripts.generated.ts'
 
 export class Permits extends QueuedKind {
   readonly inTurns = false
@@ -14,7 +14,7 @@ export class Permits extends QueuedKind {
   protected readonly block = 0
   readonly inspection: PermitsInspection
 
-  constructor(parts: Parts<typeof scripts | typeof readWriteScripts, PermitsNames>, traits: Traits<LockState>) {
+  constructor(parts: Parts<AnsweringScripts | typeof readWriteScripts, PermitsNames>, traits: Traits<LockState>) {
     super(parts, traits)
     this.inspection = new PermitsInspection(parts, traits.stateOf, key => this.sweep(key))
   }

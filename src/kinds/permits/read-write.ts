@@ -12,6 +12,7 @@
  * may enter.
  */
 import type { Found, KindDefinition, Traits } from '../../kind.ts'
+import { placed, waitFor } from '../expected.ts'
 import { firstOf, type LockState } from '../state.ts'
 import { inOrder } from './inspection.ts'
 import { type ReadWriteNames, readWriteNamesOf } from './names.ts'
@@ -26,6 +27,21 @@ function withMode<T extends { readonly permits?: number }>({ permits, ...rest }:
   return { ...rest, mode: permits === ALL ? ('write' as const) : ('read' as const) }
 }
 
+/** The pace of a read-write lock is the length of a turn, of the readers or of a writer. */
+function expectsTo(mode: 'read' | 'write'): Traits['expects'] {
+  return ({ position, taken = 0, age }, { hold, readers }) =>
+    waitFor(turnsBefore(mode, position, taken >= ALL, readers), hold, hold, age)
+}
+
+/** Returns how many turns end before a waiter's own one, the present one included. */
+function turnsBefore(mode: 'read' | 'write', position: number, writing: boolean, readers: number): number {
+  if (mode === 'read') return writing ? 1 : 2
+  const place = writing || position > 1 ? position - readers : position
+  // Between two writers, the readers that wait by then have a turn.
+  const each = readers > 0 ? 2 : 1
+  return writing ? place * each : 1 + (place - 1) * each
+}
+
 function stateOfReadWrite(key: string, found: Found): LockState {
   const holders = [...found.holders].sort(inOrder).map(withMode)
   const waiters = found.waiters.map(withMode)
@@ -36,12 +52,18 @@ function stateOfReadWrite(key: string, found: Found): LockState {
   const writing = holders.some(({ mode }) => mode === 'write')
   const first = writer ? [writer] : []
   const order = writing ? [...readers, ...first, ...writers] : [...first, ...readers, ...writers]
+  const pace = found.pace && { hold: found.pace.hold, readers: readers.length }
   return {
     key,
     kind: 'readWrite',
     ...firstOf(holders),
     holders,
-    waiters: order.map((waiter, i) => ({ ...waiter, position: i + 1 })),
+    waiters: placed(
+      order,
+      { holders, pace },
+      (at, known, waiter) => expectsTo(waiter.mode)(at, known, undefined),
+      writing ? ALL : 0,
+    ),
   }
 }
 
@@ -53,6 +75,7 @@ function sideOf(mode: 'read' | 'write'): KindDefinition<LockState, typeof script
     reentrant: true,
     wants: mode === 'read' ? `1/${ALL - 1}` : `${ALL}/${ALL}`,
     stateOf: stateOfReadWrite,
+    expects: expectsTo(mode),
     heldBy({ taken }) {
       if (!taken) return undefined
       const [readers] = taken

@@ -1,38 +1,67 @@
 /** The semaphore. It has a number of permits, and several owners may hold some of them at a time. */
 import { LockError } from '../../errors.ts'
 import type { KindDefinition, Traits } from '../../kind.ts'
+import { decodeWants, NO_LIMIT } from '../claim.ts'
+import { waitFor } from '../expected.ts'
 import type { LockState } from '../state.ts'
+import { GroupRunner, type SemaphoreScripts, scripts } from './group-runner.ts'
 import { stateOfSemaphore } from './inspection.ts'
-import { namesOf, type PermitsNames } from './names.ts'
+import { type SemaphoreNames, semaphoreNamesOf } from './names.ts'
 import { Permits } from './permits.ts'
-import { scripts } from './semaphore/scripts.generated.ts'
+
+/** Reads how many permits a claim wants, and how many the semaphore has. */
+function wantsOf(text = '1/1'): [permits: number, of: number] {
+  const [permits = '1', of = '1'] = text.split('/')
+  return [Number(permits), Number.parseInt(of, 10)]
+}
 
 const traits: Traits<LockState> = {
   noun: 'semaphore',
   shared: true,
   reentrant: false,
-  stateOf: stateOfSemaphore,
+  expects({ position, age }, { hold }, text) {
+    const [wants, of] = wantsOf(text)
+    return waitFor(position, hold / of, hold / wants, age)
+  },
+  stateOf: (key, found) => stateOfSemaphore(key, found, traits.expects),
   heldBy({ taken }, { wants }) {
     if (!taken) return undefined
     const [permits, holds] = taken
-    return `${permits} of ${wants?.split('/')[1]} permits are taken by${holds > 1 ? ` ${holds} holders, the first is` : ''}`
+    return `${permits} of ${decodeWants(wants).of} permits are taken by${holds > 1 ? ` ${holds} holders, the first is` : ''}`
   },
   // Different numbers are allowed: each call is limited only by the number that it gives, so a deployment can raise the
   // number while old clients still run. But different numbers may also be a mistake.
   differs({ key, wants }, among, label) {
-    const numbers = `this call sets permits to ${wants?.split('/')[1]}, but the holder ${label} set it to ${among}`
-    return new LockError(
-      'ERR_LOCK_PERMITS',
-      `semaphore "${key}": ${numbers}; pass the same number in all calls, because each call is limited only by its own number`,
-      key,
+    const { of, group } = decodeWants(wants)
+    const [others, limit, weight] = among.split(';')
+    const own = 'pass the same number in all calls, because each call is limited only by its own number'
+    const told = (what: string) => new LockError('ERR_LOCK_PERMITS', `semaphore "${key}": this call sets ${what}`, key)
+    if (others && others !== `${of}`)
+      return told(`permits to ${of}, but the holder ${label} set it to ${others}; ${own}`)
+    if (!group || limit === undefined) return undefined
+    const ours = group.limit ?? 'none'
+    const theirs = limit === NO_LIMIT ? 'none' : limit
+    if (`${ours}` !== theirs) {
+      return told(`groupLimit of the group "${group.name}" to ${ours}, but another call set it to ${theirs}; ${own}`)
+    }
+    if (group.weight === undefined || group.weight === Number(weight)) return undefined
+    return told(
+      `groupWeight of the group "${group.name}" to ${group.weight}, but it was ${weight}; the newest weight counts`,
     )
   },
 }
 
-export const semaphore: KindDefinition<LockState, typeof scripts, PermitsNames> = {
+export const semaphore: KindDefinition<LockState, SemaphoreScripts, SemaphoreNames> = {
   name: 'semaphore',
   traits,
-  namesOf,
+  namesOf: semaphoreNamesOf,
   scripts,
-  make: parts => new Permits(parts, traits),
+  make({ scripts: runner, replicated, ...parts }) {
+    const grouped = new Set<string>()
+    const running = {
+      scripts: new GroupRunner(runner, grouped),
+      replicated: replicated && new GroupRunner(replicated, grouped),
+    }
+    return new Permits({ ...parts, ...running }, traits)
+  },
 }

@@ -4,7 +4,7 @@
  */
 import { beforeAll, expect, test } from 'vitest'
 import type { Running } from '../../kit/program.ts'
-import { eventually } from '../../kit/time.ts'
+import { eventually, sleep } from '../../kit/time.ts'
 import { listening, post, Scene } from './scene.ts'
 
 const scene = new Scene()
@@ -43,6 +43,25 @@ test('a request that waits in vain is asked to come again, and leaves nothing be
   await scene.waiters(held.key, 0)
   await held.release()
   expect(await scene.redis.exists(held.key)).toBe(0)
+})
+
+test('a request behind many others is turned away at once, and learns when to come again', async () => {
+  // While the account is busy, more than eight requests are served one after the other, by this test and the server.
+  const key = lockOf('crowded')
+  const passing = Array.from({ length: 10 }, () => scene.locks.using(key, { fair: true }, () => sleep(300)))
+  await Promise.all(passing)
+  const held = await scene.locks.lock(key)
+  const waiting = Array.from({ length: 20 }, () => withdraw(patient, 'crowded'))
+  await scene.waiters(key, 20)
+  const { status, retryAfter, body } = await withdraw(patient, 'crowded')
+  expect({ status, body }).toEqual({
+    status: 503,
+    body: { error: 'the account is busy, with 20 requests ahead of you' },
+  })
+  // The last holds took 300 ms each.
+  expect(Number(retryAfter)).toBeGreaterThanOrEqual(6)
+  await held.release()
+  expect((await Promise.all(waiting)).every(answer => answer.status === 200)).toBe(true)
 })
 
 test('a client that disconnects leaves the queue at once', async () => {

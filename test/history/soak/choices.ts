@@ -2,7 +2,7 @@
 import type { LockOptions } from '../../../src/index.ts'
 import type { Random } from '../../kit/random.ts'
 import type { Mode } from '../events.ts'
-import type { Wants } from '../wants.ts'
+import { groupOf, type Wants } from '../wants.ts'
 import { usualWants } from './lock-for.ts'
 import { kindOf, sizeOf, type Terms, type Times } from './terms.ts'
 
@@ -50,7 +50,9 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
   const hot = () => keys[random.int(0, Math.min(HOT, keys.length) - 1)]!
   const key = random.chance(0.5) ? hot() : random.pick(keys)
   const wants = chooseWants(random, key)
-  const mode: Mode = random.weighted({ fair: 48, unfair: 24, fairAfter: 16, once: 12 })
+  const asked: Mode = random.weighted({ fair: 48, unfair: 24, fairAfter: 16, once: 12 })
+  // A call with a group joins the queue at once.
+  const mode = groupOf(wants) !== '' && asked !== 'once' ? 'fair' : asked
   const others = random.chance(0.08) ? [hot(), random.pick(keys)].filter(other => other !== key) : []
   const besides = [...new Set(others)].map(other => ({ key: other, wants: chooseOne(random, other) }))
   // If an owner makes two concurrent calls, one gets the lock and the other re-enters. A semaphore has no re-entry.
@@ -94,7 +96,11 @@ function chooseWants(random: Random, key: string): Wants | undefined {
   const one = chooseOne(random, key)
   if (typeof one !== 'object') return one
   const of = Math.max(1, sizeOf(key) + (random.chance(0.1) ? random.pick([-1, 1]) : 0))
-  return [random.chance(0.6) ? 1 : random.int(1, of), of]
+  const permits = random.chance(0.6) ? 1 : random.int(1, of)
+  if (random.chance(0.6)) return [permits, of]
+  const group = random.pick(['a', 'b', 'c'])
+  const limit = Math.max(permits, Math.ceil(sizeOf(key) / 2))
+  return random.chance(0.8) ? [permits, of, group, limit] : [permits, of, group]
 }
 
 function chooseOne(random: Random, key: string): Wants | undefined {

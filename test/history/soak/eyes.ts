@@ -49,7 +49,7 @@ export class Eyes {
       const pipeline = this.#stage.eyes.multi()
       const asked = keys.flatMap(key => (kindOf(key) === 'readWrite' ? [key, key] : [key]))
       for (const [i, key] of asked.entries()) {
-        const queue = asked[i - 1] === key ? 'readers' : 'queue'
+        const queue = asked[i - 1] === key ? 'r' : 'q'
         pipeline.zrange(`${lockName(key)}:${queue}`, '0', '-1', 'WITHSCORES')
       }
       const replies = (await pipeline.exec()) ?? []

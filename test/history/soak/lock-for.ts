@@ -18,7 +18,12 @@ export function lockFor(locks: LockClient, key: string, wants: Wants | undefined
   return locks.semaphore(key, wants[1])
 }
 
-/** Adds the requested permits to the options of a call for a semaphore. */
+/**
+ * Adds the requested permits, and the group, to the options of a call for a semaphore. A call for one permit asks for
+ * its number.
+ */
 export function optionsFor(options: LockOptions, wants: Wants | undefined): LockOptions {
-  return typeof wants === 'object' ? ({ ...options, permits: wants[0] } as LockOptions) : options
+  if (typeof wants !== 'object') return options
+  const [permits, , group, groupLimit] = wants
+  return { ...options, permits, group, groupLimit, slots: permits === 1 } as LockOptions
 }

@@ -146,7 +146,9 @@ class Sequence {
       const owner = random.pick(['', '', 'x', 'x', 'é', `${clients[0]}${'0'.padStart(16, '_')}`])
       const lease = random.pick([50, 400, 2_000])
       const headStart = random.chance(0.2) ? 300 : 0
-      return { id, lease, claim: encodeClaim({ id, owner: owner || id, label: 'a label', lease, headStart }, TTL) }
+      const minHold = random.pick([undefined, undefined, 100, 3_000])
+      const asked = { id, owner: owner || id, label: 'a label', lease, headStart, minHold }
+      return { id, lease, claim: encodeClaim(asked, TTL) }
     })
   }
 
@@ -162,7 +164,7 @@ class Sequence {
       case 2:
         return this.#acquire({
           claim,
-          mode: random.pick([undefined, undefined, undefined, 'queue', 'queue']),
+          mode: random.pick([undefined, undefined, undefined, 'queue', 'queue', '0', '2']),
           floor: undefined,
           returned: undefined,
         })
@@ -179,7 +181,8 @@ class Sequence {
       case 4: {
         const used = random.chance(0.5) ? token + random.int(0, 1_000) : undefined
         const ours = random.chance(0.7) ? this.#granted.id || id : id
-        await pair.run('release', { id: ours, used })
+        const kept = random.chance(0.5)
+        await pair.run('release', { id: ours, used: kept ? (used ?? 0) : used, minHold: kept ? 1 : undefined })
         return
       }
       case 5:
@@ -271,7 +274,7 @@ test('replies agree even if one call cannot pass all dead waiters', async () => 
   const claimOf = (id: string) => encodeClaim({ id, owner: id, label: 'a label', lease: 400, headStart: 0 }, TTL)
   const crowd = Array.from({ length: 500 }, (_, i) => clients[2]! + String(i).padStart(16, '_'))
   const finders: Record<string, (pair: Pair, ticket: string) => Promise<unknown>> = {
-    release: ({ run }) => run('release', { id: holder, used: undefined }),
+    release: ({ run }) => run('release', { id: holder, used: undefined, minHold: undefined }),
     leave: ({ run }) => run('leave', { id: holder, entry: undefined }),
     forceRelease: ({ run }) => run('forceRelease', { request: 'x', only: undefined }),
     async acquire({ run, pass }) {
@@ -295,7 +298,7 @@ test('replies agree even if one call cannot pass all dead waiters', async () => 
     expect([await find(pair, String(queued).split(' ')[3]!)].flat()).toEqual(['unfinished'])
     expect(await run('sweep', {})).toBe('unfinished')
     expect(await run('sweep', {})).toBe('swept')
-    expect(await run('release', { id: heir, used: undefined })).toMatch(/^released/)
+    expect(await run('release', { id: heir, used: undefined, minHold: undefined })).toMatch(/^released/)
     await pair.clean()
   }
 })
@@ -305,7 +308,8 @@ test.each([
   { kind: writing, ended: ['released', 'swept', 'swept'] },
 ])('Lua 5.4 also runs what the simulation does not call: long queues of a $kind.name', ({ kind, ended }) => {
   const memory = new FakeRedis({ micros: 1_750_000_000_123_456 }, () => 0)
-  const keys = new Keys(new Namespace('lock:', false), kind)
+  const space = new Namespace('lock:', false)
+  const keys = kind === semaphore ? new Keys(space, semaphore) : new Keys(space, writing)
   const names: Record<string, string> = { ...keys.of('k') }
   const scripts: ScriptSet = kind.scripts
   const run = (name: string, args: Record<string, unknown>) => {

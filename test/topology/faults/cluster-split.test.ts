@@ -50,9 +50,10 @@ class Once implements Executor {
 
 /** Returns every value of the lock's keys. Leaves out expiry times, because MIGRATE shifts them by a ms. */
 async function valuesOf({ names }: Stage, redis: Cluster | Node['redis']): Promise<unknown> {
-  const { lock, ...sets } = names
+  const { lock, shares, ...sets } = names
+  const hashes = [lock, shares].flatMap(key => (key === undefined ? [] : [redis.hgetall(key)]))
   const all = Object.values(sets).map(key => redis.zrange(key, 0, '-1', 'WITHSCORES'))
-  return [await redis.hgetall(lock!), ...(await Promise.all(all))]
+  return Promise.all<unknown>([...hashes, ...all])
 }
 
 // This test fails if `if not given then return redis.error_reply('ERR non local key') end` becomes `if false then return

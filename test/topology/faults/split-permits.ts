@@ -4,12 +4,11 @@ import { expect } from 'vitest'
 import { reading } from '../../../src/kinds/permits/read-write.ts'
 import { semaphore } from '../../../src/kinds/permits/semaphore.ts'
 import { newClientId } from '../../../src/redis/ids.ts'
-import { Keys, Namespace } from '../../../src/redis/keys.ts'
-import { type Executor, Scripts } from '../../../src/redis/scripts.ts'
+import type { Executor } from '../../../src/redis/scripts.ts'
 import { newHoldId } from '../../kit/ids.ts'
 import type { Node } from '../../kit/topologies/redis-cluster.ts'
 import { caller } from '../../lua/callers.ts'
-import { type Asker, another, asker, TestSemaphore } from '../../lua/semaphore.ts'
+import { type Asker, another, asker, keysOf, runnerOf, TestSemaphore } from '../../lua/semaphore.ts'
 import { knownBy, LEASE, type Play, type Scene, type Stage, settings, terms } from './split-play.ts'
 
 /** A scene with holders, waiters, and a newcomer. `held` and `queued` list what each holder and each waiter wants. */
@@ -57,15 +56,22 @@ class PermitsStage implements Stage {
   }
 
   async content(redis: Cluster): Promise<unknown> {
-    const { lock, ...sets } = this.names
+    const { lock, shares, ...sets } = this.names
     const known = knownBy(...this.holders, ...this.waiters, this.newcomer)
     const { taken, turn, ...fields } = await redis.hgetall(lock!)
     const members = Object.entries(sets).map(async ([what, key]) => {
       const entries = (await redis.zrange(key, 0, '-1')).map(known)
       return [what, what === 'queue' || what === 'readers' ? entries : entries.sort()]
     })
+    const groups = shares ? Object.keys(await redis.hgetall(shares)).filter(name => !name.startsWith('t')) : []
     const names = Object.keys(fields).map(name => (name.length === 28 ? known(name) : name))
-    return { taken, turn, fields: names.sort(), ...Object.fromEntries(await Promise.all(members)) }
+    return {
+      taken,
+      turn,
+      fields: names.sort(),
+      groups: groups.sort(),
+      ...Object.fromEntries(await Promise.all(members)),
+    }
   }
 }
 
@@ -104,13 +110,13 @@ const calls: Readonly<Record<string, (stage: PermitsStage) => Promise<unknown>>>
 }
 
 function playOf(kind: typeof semaphore | typeof reading, scenes: readonly PermitsScene[], wanted: string) {
-  const keys = new Keys(new Namespace('lock:', true), kind)
+  const keys = keysOf(kind, true)
   return {
     kind: kind.name,
     scenes,
     calls: Object.keys(calls),
     stage(node: Node, executor: Executor, key: string, scene: Scene) {
-      const lock = new TestSemaphore(node.redis, new Scripts(executor, kind.scripts, settings), keys.of(key))
+      const lock = new TestSemaphore(node.redis, runnerOf(kind, executor, settings), keys.of(key))
       return new PermitsStage(lock, scene as PermitsScene, wanted)
     },
   }
@@ -126,6 +132,12 @@ export const semaphores: Play = {
       { name: 'free', keys: ['lock'], held: ['2/3'], free: true },
       { name: 'held in part', keys: held, held: ['2/3'] },
       { name: 'held, with a queue', keys: withQueue, held: ['2/3', '1/3'], queued: ['1/3', '2/3'] },
+      {
+        name: 'held by a group, with waiters of groups',
+        keys: [...held, 'waiting', 'shares'],
+        held: ['2/3;2;;a', '1/3'],
+        queued: ['1/3;2;;a', '2/3;;;b'],
+      },
       { name: 'lapsed, with a queue', keys: withQueue, held: ['2/3', '1/3'], queued: ['1/3', '2/3'], lapsed: true },
     ],
     '1/3',

@@ -39,6 +39,9 @@ class Orders {
   @Locked(keyOf, { timeout: 1_000 })
   async impatient(_id: string): Promise<void> {}
 
+  @Locked(keyOf, { maxWaiters: 0 })
+  async crowded(_id: string): Promise<void> {}
+
   @Locked(keyOf, { client: 'away' })
   async away(_id: string): Promise<void> {}
 
@@ -78,6 +81,11 @@ class OrdersController {
   @Post('impatient')
   impatient(@Param('id') id: string) {
     return this.orders.impatient(id)
+  }
+
+  @Post('crowded')
+  crowded(@Param('id') id: string) {
+    return this.orders.crowded(id)
   }
 
   @Post('away')

@@ -1,0 +1,2 @@
+-- mode: does nothing, because a read-write lock has no groups. A semaphore has groups
+-- (lua/permits/semaphore/mode.lua).

@@ -1,0 +1,20 @@
+-- opened: tells the unfair waiters of a semaphore, by a message, that a release has freed permits.
+--
+-- Takes
+--   client     string   the client that released
+--   taken      number   what all holds take together
+--   queued?    ms       the time until which the queue's keys live
+--   clock      µs       the last ticket or token
+--   keep       ms       the time at which the lock's key expires
+--   lock       HASH    the lock
+--   queue      ZSET    the waiters without a group, by ticket
+--   waiting    ZSET    see lua/permits/semaphore/groups/queues.lua
+--   turns      ZSET    see lua/permits/semaphore/groups/settle.lua
+--   shares     HASH    see lua/permits/semaphore/groups/settle.lua
+-- Changes
+--   grouped    boolean  the semaphore is marked as one with groups
+-- Gives
+--   heard      number   how many subscribers received the message
+-- include: time
+-- include: mark { by = client, mine = client }
+heard = tonumber(redis.pcall('PUBLISH', lock .. ':unlock', 'free ' .. client)) or 0

@@ -1,0 +1,11 @@
+-- queues: the keys of the waiters. Waiters without a group are in the same queue as in a semaphore without groups, so
+-- nothing has to be moved when the first group comes or the last one goes. All other waiters share one ZSET, whatever
+-- their groups are: "<ticket><claim>" → the number of the group. So the waiters of a group stand together, in the order of
+-- their tickets. ZCOUNT finds where they begin and how many they are, and ZRANGE the first of them.
+--
+-- Takes
+--   queue    ZSET  the waiters without a group, by ticket
+--   waiting  ZSET  the waiters of all groups
+-- Gives
+--   lines    ZSETs these two
+lines = { queue, waiting }

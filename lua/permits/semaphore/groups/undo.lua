@@ -1,0 +1,16 @@
+-- undo: takes back the permits of a waiter that was chosen and then not admitted.
+--
+-- Takes
+--   claim      string  the waiter's claim
+--   lock       HASH    the lock
+--   deadlines  ZSET    see lua/shared/live.lua
+--   queue      ZSET    the waiters without a group, by ticket
+--   waiting    ZSET    see lua/permits/semaphore/groups/queues.lua
+--   turns      ZSET    see lua/permits/semaphore/groups/settle.lua
+--   shares     HASH    see lua/permits/semaphore/groups/settle.lua
+--   now        ms      the server's time
+-- Changes
+--   taken      number  without the permits that the claim wants
+taken = taken - claim:match(WANTS, TERMS_AT)
+-- include: group
+-- include: settle { adds = -claim:match(WANTS, TERMS_AT), refund = true, given = '' }

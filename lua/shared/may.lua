@@ -1,0 +1,12 @@
+-- may: whether a caller may be granted its permits now: enough of them are free, and nobody waits.
+--
+-- Takes
+--   taken    number   what all holds take together
+--   wants    string   how many permits the caller wants
+--   of       string   how many the lock has, by the caller's claim
+--   queued?  ms       the time until which the queue's keys live
+-- Gives
+--   room     boolean  enough permits are free, whoever waits
+--   may      boolean  the caller may be granted them
+room = taken + wants <= of + 0
+may = not queued and room

@@ -1,0 +1,51 @@
+/**
+ * The expected wait of a queued caller. A release that finds callers queued adds the length of its hold to a running
+ * mean in Redis (lua/shared/sample.lua), the pace of the lock.
+ */
+import type { Found, Pace, Standing } from '../kind.ts'
+import type { WaiterState } from '../lock-state.ts'
+
+/** The stored number is the mean in µs times this, plus how many holds it is made of. */
+const COUNTS = 64
+/** With fewer holds, there is no estimate. */
+const LEAST = 8
+
+/** Reads a pace as it is stored in Redis. Undefined: too few holds have ended. */
+export function decodePace(stored: string | number | null | undefined, readers = 0): Pace | undefined {
+  const number = Number(stored ?? 0)
+  const count = number % COUNTS
+  return count >= LEAST ? { hold: (number - count) / COUNTS / 1_000, readers } : undefined
+}
+
+/** Reads the clock in a reply, which may be followed by the pace of the lock: "<µs>[~<pace>[~<waiting readers>]]". */
+export function paceOf(text: string): [clock: number, pace: Pace | undefined] {
+  if (!text.includes('~')) return [Number(text), undefined]
+  const [clock, pace, readers] = text.split('~')
+  return [Number(clock), decodePace(pace, Number(readers ?? 0))]
+}
+
+/**
+ * Returns in how many ms a waiter will be granted the lock. `turns`: which end of a hold, counted from the present
+ * moment, makes room for it. `between`: ms between two such ends. The present hold has lasted for `age` ms, of `length`
+ * on average. If it has lasted for longer than that, it may end at any time.
+ */
+export function waitFor(turns: number, between: number, length: number, age: number): number {
+  return Math.round((turns - 1) * between + Math.max(length - age, between / 2))
+}
+
+/**
+ * Returns the waiters with their positions, and with their expected waits if these can be estimated. `waiters`: in the
+ * order of their grants.
+ */
+export function placed<W extends Omit<WaiterState, 'position'>>(
+  waiters: readonly W[],
+  { holders, pace }: Pick<Found, 'holders' | 'pace'>,
+  expects: (at: Standing, pace: Pace, waiter: W) => number,
+  taken?: number,
+): (W & { position: number })[] {
+  const age = Math.max(0, ...holders.map(({ heldFor }) => heldFor))
+  return waiters.map((waiter, i) => {
+    const position = i + 1
+    return { ...waiter, position, ...(pace && { expected: expects({ position, taken, age }, pace, waiter) }) }
+  })
+}

@@ -1,0 +1,104 @@
+/**
+ * A semaphore has two sets of scripts: one for semaphores without groups, which costs as little as if there were no
+ * groups, and one for semaphores with groups. Redis knows whether a semaphore has groups now, and answers `grouped` or
+ * `plain` to a script of the wrong set, before it changes anything. Then the script of the other set is called. The client
+ * remembers which semaphores have groups, so this costs a request only when the first group comes or the last one goes.
+ *
+ * A call that brings a group, or has a waiter with one, goes to the second set at once.
+ */
+import type { ArgsOf, KeysOf, Reply, Runner, Script } from '../../kind.ts'
+import { scripts as groups } from './semaphore/groups/scripts.generated.ts'
+import { scripts as plain } from './semaphore/scripts.generated.ts'
+
+const { acquire, forceRelease, inspect, leave, release, sweep, tend } = groups
+/** Every script but `renew`, which has nothing to do with groups. */
+const inGroups = { acquire, forceRelease, inspect, leave, release, sweep, tend }
+
+type Plain = typeof plain
+type Grouped = { readonly [N in keyof typeof inGroups as `${N}InGroups`]: (typeof inGroups)[N] }
+export type SemaphoreScripts = Plain & Grouped
+/** The scripts as a kind of lock sees them: without the answers that only say which set to use. */
+export type AnsweringScripts = {
+  readonly [N in keyof Plain]: Omit<Plain[N], 'replies'> & {
+    readonly replies?: readonly Exclude<NonNullable<Plain[N]['replies']>[number], 'grouped'>[]
+  }
+}
+
+export const scripts: SemaphoreScripts = {
+  ...plain,
+  ...(Object.fromEntries(Object.entries(inGroups).map(([name, script]) => [`${name}InGroups`, script])) as Grouped),
+}
+
+/** A client remembers at most this many semaphores with groups. */
+const MOST_REMEMBERED = 1_000
+
+const withGroup = /^\S+ \d+ \S+ \d+ \d+ \d+\/\d+s?;/
+
+function bringsGroup(args: Readonly<Record<string, unknown>>): boolean {
+  const { claim, entry, waiters = [] } = args
+  const claims = claim ?? entry
+  return claims === undefined
+    ? (waiters as unknown[]).some(each => withGroup.test(`${each}`))
+    : withGroup.test(claims as string)
+}
+
+export class GroupRunner implements Runner<AnsweringScripts> {
+  readonly #runner: Runner<SemaphoreScripts>
+  /** The semaphores that have groups, by their first keys. */
+  readonly #grouped: Set<string>
+
+  constructor(runner: Runner<SemaphoreScripts>, grouped: Set<string>) {
+    this.#runner = runner
+    this.#grouped = grouped
+  }
+
+  run<N extends keyof AnsweringScripts, T = Reply<AnsweringScripts[N]>>(
+    name: N,
+    keys: KeysOf<AnsweringScripts[N]>,
+    args: ArgsOf<AnsweringScripts[N]>,
+    read: (reply: Reply<AnsweringScripts[N]>) => T | Promise<T> = reply => reply as T,
+  ): Promise<T> {
+    return this.#run(name, keys, args, read, false)
+  }
+
+  /**
+   * `earlier`: whether an earlier request may have been executed without an answer. For instance, a release may have
+   * ended the last hold of the last group. If it is repeated, Redis answers `plain`, and finds no hold.
+   */
+  #run<N extends keyof AnsweringScripts, T>(
+    name: N,
+    keys: KeysOf<AnsweringScripts[N]>,
+    args: ArgsOf<AnsweringScripts[N]>,
+    read: (reply: Reply<AnsweringScripts[N]>) => T | Promise<T>,
+    earlier: boolean,
+  ): Promise<T> {
+    const { lock } = keys as { readonly lock?: string }
+    if (lock === undefined) return this.#call(name, keys, args, read as never)
+    const brings = bringsGroup(args)
+    if (brings) this.#remember(lock)
+    const called = brings || this.#grouped.has(lock) ? (`${name}InGroups` as keyof Grouped) : name
+    return this.#call<T>(called, keys, args, reply => {
+      const repeated = reply.repeated || earlier
+      if (reply.status === 'grouped') this.#remember(lock)
+      else if (reply.status === 'plain') this.#grouped.delete(lock)
+      else return read({ ...(reply as Reply<AnsweringScripts[N]>), repeated })
+      return this.#run(name, keys, args, read, repeated)
+    })
+  }
+
+  #call<T>(
+    name: keyof SemaphoreScripts,
+    keys: object,
+    args: object,
+    read: (reply: Reply<Script>) => T | Promise<T>,
+  ): Promise<T> {
+    return this.#runner.run(name, keys as never, args as never, read)
+  }
+
+  #remember(lock: string): void {
+    this.#grouped.delete(lock)
+    const [oldest] = this.#grouped
+    if (oldest !== undefined && this.#grouped.size === MOST_REMEMBERED) this.#grouped.delete(oldest)
+    this.#grouped.add(lock)
+  }
+}
