@@ -58,7 +58,7 @@ export class Seat {
   ticket: number | undefined
   /** Whether the server is being told the ticket that the claim has on all servers (`Looks.order`). */
   ordering = false
-  /** The token of the vote that this client has given back. Older answers and messages may still name it. 0: none. */
+  /** The token of the vote that this client is giving back. Older answers may still name it. 0: none. */
   returned = 0
   /** How many requests of the claim this server has not answered. */
   asked = 0

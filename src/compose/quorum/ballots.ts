@@ -297,11 +297,12 @@ export class Ballots implements BallotBox {
 
   #answered(ballot: Ballot, server: number, answer: Answer, mode: VoteMode, sent: number): void {
     const seat = ballot.seats[server] as Seat
+    // Answers come in the order of their requests, so no older answer can follow.
+    if (mode === 'place') seat.returned = 0
     if (answer instanceof Error) {
       // It is unknown whether the server has run the request. If the request replaces the vote's token, the token is
       // unknown, too.
       if (mode !== 'try' && mode !== 'queue') seat.vote = undefined
-      if (mode === 'place') seat.returned = 0
       if (ballot.over) this.clearing.clear(ballot, server)
     } else if (answer?.granted) {
       if (mode === 'queue' && answer.via !== 'reentry') seat.ticket ??= answer.token
