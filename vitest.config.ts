@@ -78,14 +78,13 @@ export default defineConfig({
       },
       { test: { ...common, name: 'apart', include: untidy } },
       { test: { ...common, name: 'program', include: program, isolate: false } },
-      { test: { ...common, name: 'faults', include: faults, isolate: false } },
+      { test: { ...common, name: 'faults', include: faults } },
       // Each file starts six servers. On a busy machine, a server that is slow to answer is mistaken for a dead one.
       {
         test: {
           ...common,
           name: 'failovers',
           include: failovers,
-          isolate: false,
           maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },

@@ -62,7 +62,7 @@ test('no two keys share a name of a lock, a queue or expiries', () => {
 })
 
 test('no two short strings share a name', () => {
-  const letters = ['{', '}', 'a', ':lock', ':queue']
+  const letters = ['{', '}', 'a', ':lock', ':q']
   const owners = new Map<string, string>()
   const visit = (word: string, depth: number) => {
     if (word) {

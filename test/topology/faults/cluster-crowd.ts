@@ -171,7 +171,7 @@ export class Crowd {
       const flat = await this.#cluster.zrange(`${lock}:${name}`, '0', '-1', 'WITHSCORES').catch(() => [])
       return queueEntries(flat, decode)
     }
-    const [entries, readers] = await Promise.all([queue('queue'), kind === 'readWrite' ? queue('readers') : []])
+    const [entries, readers] = await Promise.all([queue('q'), kind === 'readWrite' ? queue('r') : []])
     if (entries.length + readers.length > 1)
       this.record('queue', { key, from, entries, ...(kind === 'readWrite' && { readers }) })
   }
