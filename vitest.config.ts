@@ -78,7 +78,7 @@ export default defineConfig({
       },
       { test: { ...common, name: 'apart', include: untidy } },
       { test: { ...common, name: 'program', include: program, isolate: false } },
-      { test: { ...common, name: 'faults', include: faults } },
+      { test: { ...common, name: 'faults', include: faults, isolate: false } },
       // Each file starts six servers. On a busy machine, a server that is slow to answer is mistaken for a dead one.
       {
         test: {
