@@ -71,6 +71,10 @@
  *     hold whose lease has ended for one that exists (all: re-entry)
  *   lua/permits/read-write/own.lua
  *     does not notify an owner's other waiters that the owner holds the lock (I4)
+ *   lua/permits/semaphore/groups/settle.lua
+ *     ignores the limit of a group (I1)
+ *   lua/permits/semaphore/groups/disown.lua
+ *     does not leave the room of an ended hold to its group (a check of the sums of the groups)
  *   lua/permits/read-write/disown.lua
  *     keeps the record of an owner after its end, or removes it after the end of one hold (re-entry)
  *
