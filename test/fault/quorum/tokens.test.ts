@@ -144,7 +144,8 @@ test.each([
 // commonToken(votes, this.majority)` in src/compose/quorum/ballots.ts: the outer hold has the smaller token.
 test('I2: a nested hold has the token of the outer one, although servers stall while they agree on it', async () => {
   const scene = await quorumScene()
-  const { locks, links } = await scene.linked()
+  // A call that joined the queue would send `acquire` once more.
+  const { locks, links } = await scene.linked({ fairAfter: Number.POSITIVE_INFINITY })
   // Let all servers learn the scripts.
   const warm = await locks.lock(freshKey())
   await scene.heldEverywhere(warm.key, warm.id)
