@@ -9,19 +9,13 @@ import { stateOfSemaphore } from './inspection.ts'
 import { type SemaphoreNames, semaphoreNamesOf } from './names.ts'
 import { Permits } from './permits.ts'
 
-/** Reads how many permits a claim wants, and how many the semaphore has. */
-function wantsOf(text = '1/1'): [permits: number, of: number] {
-  const [permits = '1', of = '1'] = text.split('/')
-  return [Number(permits), Number.parseInt(of, 10)]
-}
-
 const traits: Traits<LockState> = {
   noun: 'semaphore',
   shared: true,
   reentrant: false,
   expects({ position, age }, { hold }, text) {
-    const [wants, of] = wantsOf(text)
-    return waitFor(position, hold / of, hold / wants, age)
+    const { permits, of } = decodeWants(text)
+    return waitFor(position, hold / of, hold / permits, age)
   },
   stateOf: (key, found) => stateOfSemaphore(key, found, traits.expects),
   heldBy({ taken }, { wants }) {
