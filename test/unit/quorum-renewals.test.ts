@@ -19,7 +19,7 @@ function votedDifferently() {
   const clock = new FakeClock()
   const unanswered: ((until: number | 'anew') => void)[][] = [[], [], []]
   const places = unanswered.map(calls => ({
-    member: { up: true, counts: () => true, epoch: 0 },
+    member: { up: true, counts: () => true, problemFor: () => undefined, epoch: 0 },
     kind: { renew: () => new Promise(resolve => calls.push(until => resolve([until]))) },
     vote: () => new Promise(() => {}),
   }))
@@ -55,7 +55,7 @@ test('I1 I8: the remaining votes of a lost hold are given back only after the ho
   const clock = new FakeClock()
   const events: string[] = []
   const places = [0, 1, 2].map(server => ({
-    member: { up: true, counts: () => true, epoch: 0 },
+    member: { up: true, counts: () => true, problemFor: () => undefined, epoch: 0 },
     kind: {
       renew: async () => [server === 2 ? clock.now() + 600 : undefined],
       leave: async () => void events.push(`leave ${server}`),
@@ -106,7 +106,7 @@ function votedByTwo(asked: boolean) {
   const votes: ((grant: Granted) => void)[] = []
   const renewals: [server: number, token: number][] = []
   const places = [0, 1, 2].map(server => ({
-    member: { up: true, counts: () => true, epoch: 0 },
+    member: { up: true, counts: () => true, problemFor: () => undefined, epoch: 0 },
     kind: {
       renew: async ([{ token }]: [{ token: number }]) => {
         renewals.push([server, token])

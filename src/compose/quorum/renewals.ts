@@ -104,7 +104,7 @@ export class Renewals {
       const asking = Promise.all([prolonged, ...coming.map(question => this.#prolongLate(i, question))])
       asking.finally(() => unanswered.delete(i)).then(answered, error => round.failed(i, error))
     }
-    const errors = await round.over
+    await round.over
     const settled = await Promise.all(questions.map(({ ballot }) => ballot && this.#settle(ballot)))
     const undecided = questions.filter(question => !decided(question))
     // If a server does not answer, another server may join the hold and prolong it instead.
@@ -123,7 +123,7 @@ export class Renewals {
       this.#join(ballot)
       return until
     })
-    if (renewed.every(each => each === 'unknown')) throw noMajority(errors)
+    if (renewed.every(each => each === 'unknown')) throw noMajority(round.missing)
     return renewed
   }
 

@@ -86,6 +86,13 @@ export class Round {
       this.#waitForOthers()
   }
 
+  /** For each server that has not answered, why. */
+  get missing(): (Error | undefined)[] {
+    return this.#outcomes.map((outcome, i) =>
+      outcome === 'answered' ? undefined : (outcome ?? reasonOf(this.#members[i]!)),
+    )
+  }
+
   #count(outcome: 'answered' | undefined): number {
     return this.#outcomes.filter(each => each === outcome).length
   }
@@ -100,12 +107,8 @@ export class Round {
     for (const drop of this.#drops) drop()
     const errors = this.#outcomes.map(outcome => (outcome instanceof Error ? outcome : undefined))
     if (this.#count('answered') >= this.#majority) return this.#resolve(errors)
-    this.#reject(noMajority(this.#outcomes.map((outcome, i) => missing(outcome, this.#members[i] as Member))))
+    this.#reject(noMajority(this.missing))
   }
-}
-
-function missing(outcome: Error | 'answered' | undefined, member: Member): Error | undefined {
-  return outcome === 'answered' ? undefined : (outcome ?? reasonOf(member))
 }
 
 /** Resolves once a majority of `parts` has resolved, and rejects once no majority can resolve any more. */
