@@ -7,6 +7,8 @@
  *  npm run test:matrix -- --beside .cache/reports/test.json
  *                                      leaves out the server that this earlier test run has tested already, and the
  *                                      tests whose result does not depend on the server
+ *  npm run test:matrix -- --nodes --page
+ *                                      writes the table of docs/servers.md, if all rows have passed
  *  npm run test:matrix -- --prepare    no tests: fetches what they need, and keeps it in the cache if possible
  *
  * Images and a container engine are found or made (matrix/images.ts, matrix/engine.ts). The table at the end shows the
@@ -21,6 +23,7 @@ import { findEngine } from './matrix/engine.ts'
 import { type Image, Images } from './matrix/images.ts'
 import { label, removeLeftovers } from './matrix/leftovers.ts'
 import { nodes, onNode } from './matrix/nodes.ts'
+import { writePage } from './matrix/page.ts'
 import { type ServerRow, servers } from './matrix/servers.ts'
 import { complaintsOf, endSuites, isVersionOf, notedIn, type Outcome, runSuites, type Suite } from './suites.ts'
 import { testFilesIn } from './test-files.ts'
@@ -122,11 +125,12 @@ const options = {
   beside: { type: 'string' },
   nodes: { type: 'boolean', default: false },
   prepare: { type: 'boolean', default: false },
+  page: { type: 'boolean', default: false },
   reports: { type: 'string' },
 } as const
 
 async function main(): Promise<boolean> {
-  const { only, beside, reports, prepare, nodes: spread } = parseArgs({ options }).values
+  const { only, beside, reports, prepare, page, nodes: spread } = parseArgs({ options }).values
   const rows = await rowsOf(only, beside)
   const begin = performance.now()
 
@@ -159,6 +163,7 @@ async function main(): Promise<boolean> {
     for (const complaint of complaints) console.log(`\n${complaint}`)
     console.log(tableOf(rows, images, outcomes))
     console.log(`${complaints.length} of ${rows.length} failed, ${((performance.now() - begin) / 1000).toFixed(0)} s`)
+    if (page && complaints.length === 0 && rows.length === servers.length) writePage(rows, outcomes)
     return complaints.length === 0
   } finally {
     await cleanUp()

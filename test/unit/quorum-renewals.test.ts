@@ -125,6 +125,8 @@ function votedByTwo(asked: boolean) {
   return { clock, renewing, renewals, votes, vote: () => votes.shift()!(vote()) }
 }
 
+// This test fails if `!seat.vote && seat.asked > 0 && !seat.clearing` becomes `seat.asked < 0` in
+// src/compose/quorum/renewals.ts: server 2 is not asked to prolong the hold, and the renewal rejects.
 test('I4: a server whose vote arrives during the renewal is asked to prolong the hold, too', async () => {
   const { clock, renewing, renewals, vote } = votedByTwo(true)
   await clock.advance(50)
