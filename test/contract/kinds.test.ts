@@ -56,9 +56,9 @@ test.each([true, false])('a release goes to a waiter of the same kind (fair: %s)
 test('each lease is renewed, and lost, by its own kind', async () => {
   const member = new Member(source())
   const key = freshKey()
-  const short = { lease: 300, renew: true }
+  const short = { lease: 900, renew: true }
   const leases = await Promise.all([mutex, twin, flag].map(kind => member.lock(kind, key, short)))
-  await eventually(() => member.session.stats().renewed >= 9)
+  await eventually(() => member.session.stats().renewed >= 9, 10_000)
   expect(leases.map(({ held }) => held)).toEqual([true, true, true])
   for (const lease of leases) await lease.release()
   const [first, second, third] = await Promise.all([mutex, twin, flag].map(kind => member.lock(kind, key)))

@@ -14,7 +14,7 @@ process.on('uncaughtException', () => {
   uncaught += 1
 })
 
-const locks = new LockClient(sourceOf(JSON.parse(place)), { lease: 600 })
+const locks = new LockClient(sourceOf(JSON.parse(place)), { lease: 1_800 })
 for (const name of ['waiting', 'acquired', 'renewed', 'released', 'lost'] as const) {
   const fail = () => {
     throw new Error(`a mistake in ${name}`)
@@ -25,7 +25,7 @@ for (const name of ['waiting', 'acquired', 'renewed', 'released', 'lost'] as con
 const first = await locks.lock(key)
 const [fair, unfair] = [locks.lock(key, { fair: true }), locks.lock(key)]
 while ((await locks.inspect(key)).waiters.length === 0);
-await new Promise(resolve => setTimeout(resolve, 1_000))
+await new Promise(resolve => setTimeout(resolve, 2_000))
 const renewed = first.held
 const released = [await first.release(), await (await fair).release(), await (await unfair).release()]
 const lost = await locks.lock(key, { lease: 200 })

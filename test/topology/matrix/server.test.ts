@@ -1,11 +1,8 @@
 /**
  * Checks that the server and Node have the versions that the matrix requested. Writes both versions into the test
- * report, from which the matrix reads them. Checks that the page about servers has a row for each server.
+ * report, from which the matrix reads them.
  */
-import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { servers } from '../../../scripts/matrix/servers.ts'
-import { isVersionOf } from '../../../scripts/suites.ts'
 import { ownServer, plainRedis } from '../../kit/redis.ts'
 
 declare module 'vitest' {
@@ -43,12 +40,4 @@ test('Node has the requested version', ({ task }) => {
   const node = `Node ${process.versions.node}`
   task.meta.node = node
   expect(node).toMatch(asked('BATON_EXPECT_NODE'))
-})
-
-test('the page about servers names each server of the matrix, with the version that was tested, and no other', () => {
-  const page = readFileSync(new URL('../../../docs/servers.md', import.meta.url), 'utf8')
-  const rows = [...page.matchAll(/^\| ((?:Redis|Valkey) [\d.]+) \| ([\d.]+)/gm)].map(([, name = '', version]) => {
-    return [name, isVersionOf(name, `${name.split(' ', 1)} ${version}`)]
-  })
-  expect(Object.fromEntries(rows)).toEqual(Object.fromEntries(servers.map(({ name }) => [name, true])))
 })
