@@ -33,6 +33,7 @@ export class Round {
   #resolve!: (errors: readonly (Error | undefined)[]) => void
   #reject!: (error: Error) => void
   #timer: Timer | undefined
+  #ended = false
 
   constructor(members: readonly Member[], majority: number, clock: Clock, least = (): number | undefined => undefined) {
     this.#members = members
@@ -98,11 +99,14 @@ export class Round {
   }
 
   #waitForOthers(): void {
+    // A late answer may make the result open again.
+    if (this.#ended) return
     if (this.#count(undefined) === 0) return this.#end()
     this.#timer ??= this.#clock.after(graceAfter(this.#begun, this.#clock.now(), this.#least()), () => this.#end())
   }
 
   #end(): void {
+    this.#ended = true
     this.#timer?.cancel()
     for (const drop of this.#drops) drop()
     const errors = this.#outcomes.map(outcome => (outcome instanceof Error ? outcome : undefined))
