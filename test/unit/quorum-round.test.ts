@@ -8,7 +8,11 @@ import { FakeClock } from './fake-clock.ts'
 // that lasts three times as long as the round.
 test('I7: an answer that arrives after the end of a round starts no timer, even if it makes the result open again', () => {
   const clock = new FakeClock()
-  const round = new Round(new Array<Member>(5), 3, clock)
+  const round = new Round(
+    Array.from({ length: 5 }, () => ({}) as Member),
+    3,
+    clock,
+  )
   clock.block(5_000)
   for (const server of [0, 1, 2]) round.answered(server, true)
   round.answered(3, false)
