@@ -83,7 +83,7 @@
  *
  *   src/compose/quorum/ballots.ts
  *     does not give a waiter one ticket on all servers (turns.test.ts: fewer than half as many grants); grants a claim
- *     with a smaller token than servers were asked to write (re-entry)
+ *     with a smaller token than servers were asked to write (re-entry); forgets the lease that a refusal has shown (I1)
  *   src/compose/quorum/renewals.ts
  *     does not count a renewal into the longest lease, and trusts a server that is younger than another holder's lease
  *     (I1); resolves although a forced release has ended the prolonged vote (I8)
@@ -101,6 +101,8 @@ const one = BATON_SEED === undefined ? undefined : Number(BATON_SEED)
 const SECONDS = Number(BATON_SECONDS ?? 2)
 const ALWAYS = 150
 const ALWAYS_PERMITS = 60
+/** Seeds whose histories have found a fault that those of the first seeds do not find. */
+const FOUND: Partial<Record<SimulatedKind, readonly number[]>> = { quorum: [5_000_335] }
 /** How many lines of a trace are shown. */
 const SHOWN = 60
 
@@ -159,7 +161,7 @@ if (one !== undefined) {
     'I1 to I8 hold for a %s, too',
     { timeout: (SECONDS + 120) * 1_000 },
     async kind => {
-      const result = await runAll(kind, from(1, ALWAYS_PERMITS))
+      const result = await runAll(kind, [...from(1, ALWAYS_PERMITS), ...(FOUND[kind] ?? [])])
       await expectNoFailure(kind, result)
       if (kind === 'readWrite') {
         expect(result.reentered).toBeGreaterThan(ALWAYS_PERMITS)

@@ -215,6 +215,8 @@ export class Ballots implements BallotBox {
 
   refused(ballot: Ballot, server: number, { sent, clock, ttl, holder }: Refusal, position = 0): void {
     const seat = ballot.seats[server] as Seat
+    // If all servers lose their data, their votes count only after this lease, too.
+    this.asks(ballot.claim.key, ttl)
     if (seat.clearing) return
     const begun = Math.min(sent - ttl, holder?.since ?? sent)
     seat.seen = { sent, clock, begun, ends: this.#clock.now() + ttl * (1 + DRIFT) }
