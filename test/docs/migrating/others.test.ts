@@ -126,11 +126,11 @@ describe.each(redlocks)('%s over three servers', (_, Locks) => {
     const servers = await Promise.all([1, 2, 3].map(() => ownServer()))
     const [a, b, c] = servers.map(({ url }) => plainRedis(url)) as [Redis, Redis, Redis]
     const key = freshKey()
-    // Another client holds the key on server a, and for 300 ms on server b. So the first attempt gets the key only on
+    // Another client holds the key on server a, and for a second on server b. So the first attempt gets the key only on
     // c.
     await a.set(key, 'somebody', 'PX', 60_000)
-    await b.set(key, 'somebody', 'PX', 300)
-    const redlock = new Locks([a, b, c], { retryCount: 10, retryDelay: 100, retryJitter: 0 })
+    await b.set(key, 'somebody', 'PX', 1_000)
+    const redlock = new Locks([a, b, c], { retryCount: 20, retryDelay: 100, retryJitter: 0 })
     const call = redlock.acquire([key], 60_000)
     const refused = expect(call).rejects.toThrow('unable to achieve a quorum')
     // When the other client's key on b has expired, b and c could grant the key, and they are a majority. But on b and
