@@ -41,7 +41,24 @@ describe('I1', () => {
 })
 
 describe('I3', () => {
-  test('inside a group, requests are granted in their order; between groups, in any order', () => {
+  test('a group has at most as much as the largest job of a group that waits, and one job', () => {
+    const job = (id: string, issued: number, permits: number, fields: Times = {}) =>
+      hold(id, issued, issued + 5, [permits, 9, id[0], id === 'l' ? 3 : undefined], { asked: 10, ...fields })
+    const jobs = [job('a1', 110, 1), job('a2', 120, 1), job('a3', 130, 1)].flat()
+    const seen = (...first: string[]) => queue(100, ...first, 'a1', 'a2', 'a3')
+    expect(found(seen('b'), jobs, job('b', 140, 1))).toEqual(['I3'])
+    expect(found(seen('b'), jobs, job('b', 140, 2))).toEqual([])
+    expect(found(seen('b'), jobs, job('b', 125, 1))).toEqual([])
+    expect(found(seen('b', 'b2'), jobs, job('b', 125, 1), job('b2', 140, 1))).toEqual([])
+    // The group may be full, or a mate may be ahead of the waiter.
+    expect(found(seen('l'), jobs, job('l', 140, 1))).toEqual([])
+    expect(found(seen('b'), jobs, job('b', 140, 1), job('b2', 150, 1, { headStart: 500 }))).toEqual([])
+    // Each of two other groups is granted two jobs at most.
+    const two = [job('a1', 110, 1), job('c1', 115, 1), job('a2', 120, 1), job('c2', 125, 1)].flat()
+    expect(found(queue(100, 'b', 'a1', 'c1', 'a2', 'c2'), two, job('b', 140, 1))).toEqual([])
+  })
+
+  test('inside a group, requests are granted in their order', () => {
     const later = (small: string, large: string) =>
       [
         hold('small', 110, 120, [1, 3, small], { asked: 20 }),

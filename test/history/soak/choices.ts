@@ -100,7 +100,7 @@ function chooseWants(random: Random, key: string): Wants | undefined {
   if (random.chance(0.6)) return [permits, of]
   const group = random.pick(['a', 'b', 'c'])
   const limit = Math.max(permits, Math.ceil(sizeOf(key) / 2))
-  return random.chance(0.8) ? [permits, of, group, limit] : [permits, of, group]
+  return random.chance(0.5) ? [permits, of, group, limit] : [permits, of, group]
 }
 
 function chooseOne(random: Random, key: string): Wants | undefined {
