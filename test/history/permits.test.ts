@@ -29,6 +29,9 @@ describe('I1', () => {
     expect(next(20, 0)).toEqual([])
     expect(next(20, 30)).toEqual(['I1'])
     expect(next(50, 30)).toEqual([])
+    const waited = hold('a', 310, 315, [1, 1], { minHold: 200, asked: 10 })
+    expect(found(waited, hold('b', 400, 410, [1, 1]))).toEqual(['I1'])
+    expect(found(waited, hold('b', 515, 520, [1, 1]))).toEqual([])
     expect(found(hold('a', 10, 15, [1, 1], { minHold: 30 }), taken(18), hold('b', 20, 30, [1, 1]))).toEqual([])
   })
 

@@ -67,6 +67,7 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
   if (mode === 'unfair') options.fairAfter = Number.POSITIVE_INFINITY
   if (mode === 'fairAfter') options.fairAfter = random.int(0, 500)
   if (mode === 'fair' && random.chance(0.1)) options.headStart = random.int(1, 1_000)
+  if (besides.length === 0 && random.chance(0.04)) options.minHold = random.int(50, 800)
   if (timeout !== undefined) options.timeout = timeout
   if (mode === 'once' && random.chance(0.5)) options.timeout = 0
   return {
