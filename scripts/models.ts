@@ -82,16 +82,16 @@ const baton: Model = {
 }
 
 /**
- * Unless a configuration sets FAIR, all clients make fair calls. LARGE, WRITERS and CALLERS are sets of callers. They
- * are written as numbers: bits 0 and 1 stand for the two callers of client 0, bits 2 and 3 for those of client 1, and
- * so on.
+ * Unless a configuration sets FAIR, all clients make fair calls. LARGE, WRITERS, GROUPS and CALLERS are sets of callers.
+ * They are written as numbers: bits 0 and 1 stand for the two callers of client 0, bits 2 and 3 for those of client 1,
+ * and so on.
  */
 const permits: Model = {
   file: 'permits.pml',
   scripts: 'lua/permits/',
   optimize: '-O1',
   shows: ['I1', 'I3'],
-  assertions: { I1: /held<=/, I3: /overtaken/, I4: /behind/ },
+  assertions: { I1: /held(By\[.*\])?<=/, I3: /overtaken/, I4: /behind/ },
   configurations: [
     of('permits: one unreachable', 'PROGRESS LARGE=4 CUTS=1 PAIRS=1 CALLERS=31'),
     of('permits: one waiter a call, one unreachable', 'PROGRESS LARGE=1 CUTS=1 PAIRS=1 CALLERS=23 LIMIT=1'),
@@ -101,6 +101,18 @@ const permits: Model = {
     of('permits: a waiter gives up, a hold without end', 'PROGRESS LARGE=4 QUITS=1 KEEPS=1 PAIRS=1 CALLERS=23'),
     of('permits: none fair, no timer', 'PROGRESS NO_TIMER FAIR=0 LARGE=4 QUITS=1 KEEPS=1 PAIRS=5 CALLERS=55'),
     of('permits: one line, no timer', 'PROGRESS NO_TIMER FAIR=3 LARGE=4 QUITS=1 KEEPS=1 PAIRS=4 CALLERS=53'),
+    of('groups: one unreachable', 'PROGRESS GROUPS=10 LIMITED=2 CUTS=1 PAIRS=3 CALLERS=31'),
+    of('groups: weights, a lost message', 'PROGRESS GROUPS=10 HEAVY=2 LARGE=16 LOSSES=1 PAIRS=3 CALLERS=31'),
+    of('groups: weights, no timer', 'PROGRESS NO_TIMER GROUPS=10 HEAVY=2 LARGE=16 PAIRS=3 CALLERS=31'),
+    of(
+      'groups: a waiter gives up, a hold without end',
+      'PROGRESS GROUPS=10 LIMITED=2 LARGE=1 QUITS=1 KEEPS=1 PAIRS=3 CALLERS=15',
+    ),
+    of('groups: a crash, a lost message', 'PROGRESS GROUPS=10 LIMITED=2 CRASHES=1 LOSSES=1 PAIRS=3 CALLERS=15'),
+    of(
+      'groups: one waiter a call, a paused holder',
+      'PROGRESS GROUPS=10 HEAVY=2 LIMITED=2 LATES=1 PAIRS=3 CALLERS=15 LIMIT=1',
+    ),
     of('read-write: a paused holder', 'PROGRESS READ_WRITE WRITERS=5 LATES=1 PAIRS=1 CALLERS=31'),
     of('read-write: one unreachable', 'PROGRESS READ_WRITE WRITERS=5 CUTS=1 PAIRS=1 CALLERS=31'),
     of(
@@ -132,6 +144,13 @@ const permits: Model = {
     without('turn-early', 'I4', 'READ_WRITE WRITERS=5 PAIRS=1 CALLERS=23 LIMIT=1 TURN_EARLY'),
     without('reentry-turn', 'I4', 'READ_WRITE WRITERS=5 DOWNGRADES=1 PAIRS=1 CALLERS=23 REENTRY_TURN'),
     without('one-line', 'I4', 'PROGRESS READ_WRITE NO_TIMER FAIR=0 WRITERS=2 PAIRS=1 CALLERS=7 ONE_LINE'),
+    without('over-permits', 'I1', 'GROUPS=10 PAIRS=3 CALLERS=15 OVER_PERMITS'),
+    without('over-limit', 'I1', 'GROUPS=10 LIMITED=2 PAIRS=3 CALLERS=15 OVER_LIMIT'),
+    without('full-blocks', 'I4', 'PROGRESS GROUPS=10 LIMITED=2 KEEPS=1 PAIRS=3 CALLERS=15 FULL_BLOCKS'),
+    without('room-unseen', 'I4', 'PROGRESS NO_TIMER GROUPS=10 LIMITED=2 CALLERS=10 ROOM_UNSEEN'),
+    without('last-first', 'I3', 'GROUPS=10 PAIRS=3 CALLERS=15 LAST_FIRST'),
+    without('by-ticket', 'I3', 'GROUPS=10 LARGE=16 PAIRS=3 CALLERS=31 BY_TICKET'),
+    without('saved-up', 'I3', 'GROUPS=10 PAIRS=3 CALLERS=31 SAVED_UP'),
   ],
 }
 

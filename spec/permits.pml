@@ -1,6 +1,7 @@
 /*
- * A semaphore, or with READ_WRITE a read-write lock, as a model for the checker Spin. `npm run model` checks both;
- * docs/model.md says what the check shows. The two kinds share one set of scripts in lua/permits/, and this one model.
+ * A semaphore, or with GROUPS a semaphore with two groups, or with READ_WRITE a read-write lock, as a model for the
+ * checker Spin. `npm run model` checks all three; docs/model.md says what the check shows. They share the folder of
+ * scripts lua/permits/, and this one model.
  *
  * There are three clients with two callers each. Each caller asks once. The callers of one client come one after the
  * other, or together (PAIRS). Some clients are fair: their callers queue. The callers of an unfair client wait in a
@@ -9,6 +10,8 @@
  *
  *      lua/permits/acquire.lua   acquire       lua/shared/admit.lua     admit, deliver
  *      lua/permits/semaphore/choose.lua, lua/permits/read-write/choose.lua   choosePicked
+ *      lua/permits/semaphore/groups/choose.lua   choosePicked    lua/permits/semaphore/groups/settle.lua  settle, count
+ *      lua/permits/semaphore/groups/may.lua      open            lua/permits/semaphore/groups/mark.lua    tidy
  *      lua/permits/tend.lua      tend          lua/shared/lapse.lua     lapse
  *      lua/permits/release.lua   release       lua/shared/give-up.lua   endHold
  *      lua/permits/leave.lua     leave         lua/shared/enqueue.lua   join
@@ -42,6 +45,10 @@
  *     If nobody holds then, the first writer is picked. `turn` records whether the last turn was a writer's. An
  *     admission updates it, but does not record a readers' turn if LIMIT ended it before all readers were picked. A
  *     re-entry does not change `turn`.
+ *   - Groups: `turns` has the first waiter of each group that has room for it. Of these, the one with the smallest
+ *     start tag is picked as long as it fits; equal tags are in the order of tickets. A grant moves the virtual time to
+ *     its start tag, and the finish tag of its group to start + permits / weight. The next start tag of the group is
+ *     its finish tag, or the virtual time if that is later. A weight is 1, or for the groups of HEAVY 2.
  * A DOWNGRADE: a writer also takes the read lock, and then ends the write. Its hold continues as a reader's.
  *
  * If the queue is empty after an admission, all lines receive the message that the lock may be free. After such a
@@ -61,19 +68,23 @@
  *   DOWNGRADES  a writer also takes the read lock, and then releases the write lock
  *
  * Properties:
- *   I1  become(): the permits that the clients count as theirs never exceed the largest OF(i) of any claim. So no
- *       writer holds beside anybody else
+ *   I1  become(): the permits that the clients count as theirs never exceed the largest OF(i) of any claim, and those
+ *       of a group never its limit. So no writer holds beside anybody else
  *   I3  grant(): `overtaken`. No grant passes over a live queued waiter with a smaller ticket, and no grant to a caller
  *       that is not queued passes over any live queued waiter. In particular, if a large claim does not fit, no small
  *       claim passes it. In a read-write lock, this rule applies among writers, and two more rules apply. No reader
  *       passes a waiting writer, except once after the end of a writer. No writer passes a reader that has already
- *       waited for another writer's turn
+ *       waited for another writer's turn. With groups, the first rule applies inside each group. `past` is what the
+ *       other group was granted, permits / weight, since a waiter could have been next (`entitled`). The other group is
+ *       granted more only while `past` is at most the largest job of the waiter's group, and for a larger ticket only
+ *       while it is less. If the waiter's group was granted nothing before, 0 takes the place of the largest job
  *   I4  admit(): `behind`. After a writer's end, all readers that have waited for it are admitted
  *       ltl progress: a state in which a waiting caller could be admitted (`stuck`) never lasts. The number of callers
  *       is bounded, so each run ends. No fairness is assumed: looks that would change nothing are not steps (MATTERS)
  *
  * Each mutant removes one rule: PASS_LARGE, MERGE, KEEP_SUM, LEAVE_HEAD, READERS_PASS, WRITERS_FIRST, ONE_READER,
- * TURN_UNHEARD, TURN_EARLY, REENTRY_TURN, ONE_LINE. scripts/models.ts says what each of them breaks.
+ * TURN_UNHEARD, TURN_EARLY, REENTRY_TURN, ONE_LINE, OVER_PERMITS, OVER_LIMIT, FULL_BLOCKS, ROOM_UNSEEN, LAST_FIRST,
+ * BY_TICKET, SAVED_UP. scripts/models.ts says what each of them breaks.
  */
 
 #ifndef FAIR
@@ -153,6 +164,20 @@
 #define MOST (2 + ((RAISED) != 0))
 #endif
 
+#ifdef GROUPS /* a set of ids: the callers of group 1; the others are in group 0 */
+#ifndef LIMITED
+#define LIMITED 0 /* a set of groups: they may have one permit at a time, the others all */
+#endif
+#ifndef HEAVY
+#define HEAVY 0 /* a set of groups: their weight is 2, that of the others 1 */
+#endif
+#define group(i) in(GROUPS, i)
+#define members(g) ((g) -> (GROUPS) : 63 & ~(GROUPS))
+#define limit(g) (in(LIMITED, g) -> 1 : MOST)
+#define unit(i) (in(HEAVY, group(i)) -> 1 : 2)
+#define cost(i) (WANTS(i) * unit(i))
+#endif
+
 /*
  * The number of the line in which `i` waits if its client is unfair. Client c has two lines: line 2c for its readers,
  * or for all callers of a semaphore, and line 2c + 1 for its writers. These are also the ids of the client's two
@@ -191,6 +216,12 @@ byte down;             /* writers that have ended the write, and still hold the 
 #define weight(i) WANTS(i)
 #define share(i) WANTS(i)
 #endif
+#ifdef GROUPS
+byte has[2];           /* the fields ":<group>": the permits of a group's holds */
+byte turns;            /* the first waiters of the groups that have room for them */
+byte tag[2];           /* the last finish tag of each group */
+byte virtual;          /* the virtual time */
+#endif
 
 /* ---- the state of the clients ------------------------------------------------------------------------------------ */
 
@@ -224,6 +255,11 @@ mtype job = none;      /* the script that `finish` runs next */
 /* ---- variables for the properties -------------------------------------------------------------------------------- */
 
 byte held;             /* the sum of the permits that the clients count as theirs */
+#ifdef GROUPS
+byte heldBy[2];        /* of these, those of each group */
+byte past[IDS];        /* the cost of what the other group was granted while this waiter could be next */
+byte served;           /* a set of groups: they have been granted something */
+#endif
 bool stuck;
 #ifdef READ_WRITE
 byte waited;           /* queued readers that have waited while a writer held */
@@ -231,11 +267,15 @@ bool ended;            /* a writer's turn has ended, and the next turn has not b
 #endif
 
 /* These variables are used only within one step. */
-hidden byte w, k, c, x, asker, by, mates, candidates, picked, ids, deafs, room, admitted, vacates, more, unfinished, deaf,
-  overtaken, behind;
+hidden byte w, k, c, x, h, n, asker, by, mates, candidates, picked, ids, deafs, room, admitted, vacates, more,
+  unfinished, deaf, overtaken, behind;
 
 inline become(i, state) {
   held = held - (st[i] == holding -> share(i) : 0) + (state == holding -> share(i) : 0);
+#ifdef GROUPS
+  heldBy[group(i)] = heldBy[group(i)] - (st[i] == holding -> share(i) : 0) + (state == holding -> share(i) : 0);
+  assert(heldBy[group(i)] <= limit(group(i))); /* I1 */
+#endif
   st[i] = state;
   printf("client %d, caller %d: %e\n", client(i), i % 2, state);
   assert(held <= MOST) /* I1 */
@@ -243,8 +283,31 @@ inline become(i, state) {
 
 /* Whether `i` is a live waiter in the queue. */
 #define stands(i) (in(queue, i) && st[i] == waiting && !in(expired, i))
+#define before(set, k, i) (in(set, k) && ticket[k] < ticket[i])
+#define firstIn(set, i) (in(set, i) && !(before(set, 0, i) || before(set, 1, i) || before(set, 2, i) || \
+  before(set, 3, i) || before(set, 4, i) || before(set, 5, i)))
 /* Whether `i`, a caller of an unfair client, is the head of its line. */
 #define atHead(i) (!second(i) || st[other(i)] != waiting || line(other(i)) != line(i))
+
+#ifdef GROUPS
+/* Whether the group of `i` has room for it. */
+#define admits(i) (has[group(i)] + WANTS(i) <= limit(group(i)))
+#define later(a, b) ((a) > (b) -> (a) : (b))
+#ifdef SAVED_UP
+#define start(g) tag[g]
+#else
+#define start(g) later(virtual, tag[g])
+#endif
+#ifdef BY_TICKET
+#define sooner(k, i) (ticket[k] < ticket[i])
+#else
+#define sooner(k, i) (start(group(k)) < start(group(i)) || start(group(k)) == start(group(i)) && ticket[k] < ticket[i])
+#endif
+/* Whether `i` is the next waiter of its group, and the group has room for it. */
+#define entitled(i) (admits(i) && firstIn(queue & members(group(i)), i))
+/* The most by which the group of `i` may be ahead of the virtual time: its largest job. */
+#define most(i) (in(served, group(i)) -> (1 + (((LARGE) & members(group(i))) != 0)) * unit(i) : 0)
+#endif
 
 /* ---- merging states whose difference does not matter ------------------------------------------------------------- */
 
@@ -288,12 +351,21 @@ inline forget(i) {
 }
 
 /* Whether `i` may not be admitted before the fair waiter `k`. */
+#ifdef GROUPS
+#define ahead(k, i) (group(k) == group(i) -> ticket[k] < ticket[i] : hasRoom(k) && held + WANTS(k) > OF(k))
+#else
 #ifdef READ_WRITE
 #define ahead(k, i) (!fair(i) || (writes(k) && (!writes(i) || ticket[k] < ticket[i])))
 #else
 #define ahead(k, i) (!fair(i) || ticket[k] < ticket[i])
 #endif
-#define couldEnter(i) (st[i] == waiting && held + WANTS(i) <= OF(i) && (fair(i) || atHead(i)))
+#endif
+#ifdef GROUPS
+#define hasRoom(i) (heldBy[group(i)] + WANTS(i) <= limit(group(i)))
+#else
+#define hasRoom(i) true
+#endif
+#define couldEnter(i) (st[i] == waiting && held + WANTS(i) <= OF(i) && hasRoom(i) && (fair(i) || atHead(i)))
 
 /* Sets `stuck`: whether a caller waits although enough permits are free and no other caller is ahead of it. */
 inline judge() {
@@ -320,6 +392,23 @@ inline tidy() {
   :: else -> break
   od;
   unlocked = unlocked & x;
+#ifdef GROUPS
+  w = 0;
+  do
+  :: w < IDS -> past[w] = (stands(w) && entitled(w) -> past[w] : 0); w++
+  :: else -> break
+  od;
+  if
+  :: taken == 0 && !queued -> virtual = later(tag[0], tag[1])
+  :: else
+  fi;
+#ifndef SAVED_UP
+  /* Only the differences of tags matter, and a finish tag that has passed does not matter at all. */
+  tag[0] = (tag[0] > virtual -> tag[0] - virtual : 0);
+  tag[1] = (tag[1] > virtual -> tag[1] - virtual : 0);
+  virtual = 0;
+#endif
+#endif
 #ifdef PROGRESS
   judge();
 #endif
@@ -328,7 +417,70 @@ inline tidy() {
 
 /* ---- scripts of lua/shared/ -------------------------------------------------------------------------------------- */
 
+inline pass(i) {
+  take(queue, i); printf("  redis: %d.%d is passed over\n", client(i), i % 2)
+}
+
+#ifdef GROUPS
+#define COUNT(i) count(i)
+#define SETTLE(i) settle(group(i))
+#ifdef LAST_FIRST
+#define BEFORE(n, h) (ticket[n] > ticket[h])
+#else
+#define BEFORE(n, h) (ticket[n] < ticket[h])
+#endif
+#ifdef OVER_LIMIT
+#define ROOM(i) true
+#else
+#ifdef FULL_BLOCKS
+#define ROOM(i) true
+#else
+#define ROOM(i) admits(i)
+#endif
+#endif
+
+/* Counts a grant to `i`: in the tags of its group, and for the waiters of the other group that it passes. */
+inline count(i) {
+  overtaken = false; k = 0;
+  do
+  :: k < IDS && k != i && stands(k) && group(k) == group(i) ->
+     overtaken = overtaken || ticket[i] == 0 || ticket[k] < ticket[i]; k++
+  :: k < IDS && stands(k) && group(k) != group(i) && entitled(k) ->
+     overtaken = overtaken || ticket[i] == 0 || past[k] > most(k) || (past[k] == most(k) && ticket[k] < ticket[i]);
+     past[k] = past[k] + cost(i); k++
+  :: k < IDS && !(k != i && stands(k) && (group(k) == group(i) || entitled(k))) -> k++
+  :: k == IDS -> break
+  od;
+  assert(!overtaken); /* I3 */
+  put(served, group(i));
+  has[group(i)] = has[group(i)] + WANTS(i);
+  tag[group(i)] = start(group(i)) + cost(i);
+  virtual = later(virtual, tag[group(i)] - cost(i))
+}
+
+/* Decides anew which waiter of group `g` may be next. First it removes waiters that have expired. */
+inline settle(g) {
+  do
+  :: h = NONE; n = 0;
+     do
+     :: n < IDS && in(queue & members(g), n) && (h == NONE || BEFORE(n, h)) -> h = n; n++
+     :: n < IDS && !(in(queue & members(g), n) && (h == NONE || BEFORE(n, h))) -> n++
+     :: n == IDS -> break
+     od;
+     if
+     :: h != NONE && in(expired, h) -> pass(h)
+     :: else -> break
+     fi
+  od;
+  turns = (turns & ~members(g)) | ((h != NONE && ROOM(h)) << h)
+}
+#else
+#define COUNT(i) skip
+#define SETTLE(i) skip
+#endif
+
 inline grant(i) {
+#ifndef GROUPS
   overtaken = false; k = 0;
   do
   :: k < IDS && k != i && stands(k) ->
@@ -344,6 +496,7 @@ inline grant(i) {
   :: k == IDS -> break
   od;
   assert(!overtaken); /* I3 */
+#endif
   put(holds, i); take(lapsed, i);
 #ifdef READ_WRITE
   ended = ended && !writes(i) && in(candidates, i);
@@ -353,14 +506,20 @@ inline grant(i) {
 
 /* Grants the lock to a caller that is not queued. */
 inline let(i) {
-  taken = taken + WANTS(i); grant(i)
+  taken = taken + WANTS(i); COUNT(i); grant(i)
 }
 
 inline endHold(i) {
 #ifdef READ_WRITE
   ended = ended || (writes(i) && !in(down, i));
 #endif
-  taken = taken - weight(i); take(holds, i); take(lapsed, i)
+  taken = taken - weight(i); take(holds, i); take(lapsed, i);
+#ifdef GROUPS
+  has[group(i)] = has[group(i)] - weight(i);
+#ifndef ROOM_UNSEEN
+  settle(group(i))
+#endif
+#endif
 }
 
 inline lapse() {
@@ -396,7 +555,8 @@ inline join(i) {
   fi;
 #endif
   put(queue, i); take(expired, i);
-  queued = true
+  queued = true;
+  SETTLE(i)
 }
 
 /* Sets `w` to the id of `set` with the smallest ticket. */
@@ -416,12 +576,8 @@ inline firstOf(set) {
 #define told(i) (i == asker || (mates && asker != NONE && line(i) == line(asker)))
 #define gone(i) (in(expired, i) || (in(deafs, client(i)) && !told(i)))
 
-inline pass(i) {
-  take(queue, i); printf("  redis: %d.%d is passed over\n", client(i), i % 2)
-}
-
 inline pick(i) {
-  take(queue, i); taken = taken + WANTS(i); put(picked, i)
+  take(queue, i); taken = taken + WANTS(i); put(picked, i); COUNT(i)
 }
 
 #ifdef READ_WRITE
@@ -481,6 +637,34 @@ inline choosePicked() {
   fi
 }
 #else
+#ifdef GROUPS
+#ifdef OVER_PERMITS
+#define FITS(i) true
+#else
+#ifdef FULL_BLOCKS
+#define FITS(i) (fits(i) && admits(i))
+#else
+#define FITS(i) fits(i)
+#endif
+#endif
+
+inline choosePicked() {
+  do
+  :: w = NONE; k = 0;
+     do
+     :: k < IDS && in(turns, k) && (w == NONE || sooner(k, w)) -> w = k; k++
+     :: k < IDS && !(in(turns, k) && (w == NONE || sooner(k, w))) -> k++
+     :: k == IDS -> break
+     od;
+     if
+     :: w != NONE && room > 0 && gone(w) -> room--; pass(w)
+     :: w != NONE && room > 0 && !gone(w) && FITS(w) -> room--; pick(w)
+     :: else -> break
+     fi;
+     settle(group(w))
+  od
+}
+#else
 inline choosePicked() {
   x = 0;
   do
@@ -495,6 +679,7 @@ inline choosePicked() {
      fi
   od
 }
+#endif
 #endif
 
 /* Sends one message to the picked waiters of client `c` that need one. Either all of them are granted, or none. */
@@ -521,6 +706,23 @@ inline address() {
 #define BEGIN_TURN(i) skip
 #endif
 
+#ifdef GROUPS
+/* Takes back what `count` has counted. */
+#define UNDO(i) undo(i)
+
+inline undo(i) {
+  has[group(i)] = has[group(i)] - WANTS(i); tag[group(i)] = tag[group(i)] - cost(i); k = 0;
+  do
+  :: k < IDS && group(k) != group(i) && past[k] >= cost(i) -> past[k] = past[k] - cost(i); k++
+  :: k < IDS && !(group(k) != group(i) && past[k] >= cost(i)) -> k++
+  :: k == IDS -> break
+  od;
+  settle(group(i))
+}
+#else
+#define UNDO(i) skip
+#endif
+
 inline deliver() {
   c = 0;
   do
@@ -532,6 +734,7 @@ inline deliver() {
 #ifndef KEEP_SUM
         taken = taken - WANTS(w);
 #endif
+        UNDO(w);
         w++
      :: w < c * 2 + 2 && in(picked, w) && !(deaf && in(ids, w)) -> grant(w); BEGIN_TURN(w); put(admitted, w); w++
      :: w < c * 2 + 2 && !in(picked, w) -> w++
@@ -616,16 +819,23 @@ inline answer(i) {
   fi
 }
 
+/* Whether `i` may be granted the lock before any waiter: passes only those of full groups. */
+#ifdef GROUPS
+#define open(i) (fits(i) && admits(i) && turns == 0 && (queue & members(group(i))) == 0)
+#else
+#define open(i) (!queued && fits(i))
+#endif
+
 /* If the admission is unfinished, the client calls acquire again. */
 inline acquire(i) {
   printf("redis: acquire of %d.%d\n", client(i), i % 2);
   asker = i; mates = false; by = NONE; unfinished = false;
   if
-  :: !in(holds, i) && !queued && fits(i) -> let(i)
+  :: !in(holds, i) && open(i) -> let(i)
   :: else ->
      lapse();
      if
-     :: !in(holds, i) && fair(i) && (queued || !fits(i)) -> join(i)
+     :: !in(holds, i) && fair(i) && !open(i) -> join(i)
      :: else
      fi;
      if
@@ -633,7 +843,7 @@ inline acquire(i) {
      :: else
      fi;
      if
-     :: !in(holds, i) && !unfinished && !queued && fits(i) -> let(i)
+     :: !in(holds, i) && !unfinished && open(i) -> let(i)
      :: else
      fi
   fi;
@@ -687,7 +897,7 @@ inline leave(i) {
 #ifndef LEAVE_HEAD
   vacates = vacates || in(queue, i);
 #endif
-  take(queue, i);
+  take(queue, i); SETTLE(i);
   if
   :: in(holds, i) -> endHold(i)
   :: else
@@ -899,14 +1109,17 @@ inline crash(i, stays) {
  * configuration without PROGRESS, once with EVERY_LOOK and once without it. Both runs must have the same number of
  * states.
  */
-#define before(set, k, i) (in(set, k) && ticket[k] < ticket[i])
-#define firstIn(set, i) (in(set, i) && !(before(set, 0, i) || before(set, 1, i) || before(set, 2, i) || \
-  before(set, 3, i) || before(set, 4, i) || before(set, 5, i)))
 #ifdef READ_WRITE
 #define due(i) (!writing && (firstIn(queue & WRITERS, i) && (in(expired, i) || taken == 0) || \
   in(queue & READERS, i) && (turn || (queue & WRITERS) == 0)))
 #else
+#ifdef GROUPS
+#define beaten(k, i) (in(turns, k) && k != i && sooner(k, i))
+#define due(i) (in(turns, i) && (in(expired, i) || fits(i) && !(beaten(0, i) || beaten(1, i) || beaten(2, i) || \
+  beaten(3, i) || beaten(4, i) || beaten(5, i))))
+#else
 #define due(i) (firstIn(queue, i) && (in(expired, i) || fits(i)))
+#endif
 #endif
 #ifdef READ_WRITE
 #define TURN_DUE (queued && taken != 0 && turn != writing)

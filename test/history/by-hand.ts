@@ -56,11 +56,22 @@ export function granted(
     part?: string
     patience?: number
     minHold?: number
+    headStart?: number
     slots?: readonly number[]
   } = {},
 ): HistoryEvent[] {
   const { lease = 1_000, owner = id, via = 'immediate' as const, worker = `w-${id}`, off = 0 } = fields
-  const { asked = issued - 1, heard = issued + 1, mode = 'fair', wants, part, patience, minHold, slots } = fields
+  const {
+    asked = issued - 1,
+    heard = issued + 1,
+    mode = 'fair',
+    wants,
+    part,
+    patience,
+    minHold,
+    headStart,
+    slots,
+  } = fields
   const grant = {
     worker,
     attempt: id,
@@ -77,6 +88,7 @@ export function granted(
     ...(part && { part }),
     ...(patience !== undefined && { patience }),
     ...(minHold && { minHold }),
+    ...(headStart && { headStart }),
   }
   return [at(asked, 'request', { worker, attempt: id, key: 'k', mode, owner, ...terms }), at(heard, 'grant', grant)]
 }

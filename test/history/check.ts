@@ -4,7 +4,8 @@
  *
  *   I1  exclusion.ts   witness.ts        I4  progress.ts          I7  residue.ts
  *   I2  fencing.ts     witness.ts        I6  settlement.ts        I8  settlement.ts
- *   I3  order.ts  barging.ts  phases.ts  I5  settlement.ts      turns of unfair processes  turns.ts
+ *   I3  order.ts  barging.ts  phases.ts  shares.ts
+ *   I5  settlement.ts      turns of unfair processes  turns.ts
  *
  * The checker does not see everything:
  * - I3: it sees the order of waiters that were in one snapshot of a queue, and the order between such a waiter and
@@ -23,6 +24,7 @@ import { checkPhases } from './phases.ts'
 import { checkProgress } from './progress.ts'
 import { checkResidue } from './residue.ts'
 import { checkDeadlocks, checkNotice, checkOwnership, checkSettlement } from './settlement.ts'
+import { checkShares } from './shares.ts'
 import { checkTurns } from './turns.ts'
 import { checkWitnesses } from './witness.ts'
 
@@ -40,10 +42,10 @@ export interface Verdict {
    */
   readonly excused: { readonly overlaps: number; readonly forged: number; readonly witnesses: number }
   /**
-   * How many waiters the checks of I3 compared. `barging` and `phases` are the numbers of waiters that the rules of
-   * barging.ts and phases.ts judged.
+   * How many waiters the checks of I3 compared. `barging`, `phases` and `shares` are the numbers of waiters that the
+   * rules of barging.ts, phases.ts and shares.ts judged.
    */
-  readonly order: Omit<OrderReport, 'violations'> & { readonly barging: number; readonly phases: number }
+  readonly order: Omit<OrderReport, 'violations'> & Readonly<Record<'barging' | 'phases' | 'shares', number>>
   readonly events: number
 }
 
@@ -52,6 +54,7 @@ export function check(events: Iterable<HistoryEvent>): Verdict {
   const { violations: overtakings, ...order } = checkOrder(history)
   const barging = checkBarging(history)
   const phases = checkPhases(history)
+  const shares = checkShares(history)
   const found = [
     ...checkExclusion(history),
     ...checkBelief(history),
@@ -59,6 +62,7 @@ export function check(events: Iterable<HistoryEvent>): Verdict {
     ...overtakings,
     ...barging.violations,
     ...phases.violations,
+    ...shares.violations,
     ...checkProgress(history),
     ...checkTurns(history),
     ...checkSettlement(history),
@@ -83,7 +87,7 @@ export function check(events: Iterable<HistoryEvent>): Verdict {
       ({ name }) => name,
     ),
     ends: count(history.all('end'), ({ how }) => how),
-    order: { ...order, barging: barging.decided, phases: phases.decided },
+    order: { ...order, barging: barging.decided, phases: phases.decided, shares: shares.decided },
     events: history.events.length,
   }
 }

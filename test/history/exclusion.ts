@@ -10,9 +10,10 @@
  * a little too early or too late, the hold only seems shorter than it is (history.ts, events.ts).
  *
  * With `minHold`, nobody else is granted before that time has passed since the grant, even if the hold was released. It
- * counts from the request, which was before the grant. Of two live holds with numbers, none has a number of the other.
+ * counts from the time that the token says. Of two live holds with numbers, none has a number of the other.
  */
 import type { History, Hold, Violation } from './history.ts'
+import { TOLERANCE } from './takings.ts'
 import { groupOf, limitOf, reenters, weightOf } from './wants.ts'
 
 interface Counted {
@@ -21,13 +22,14 @@ interface Counted {
 }
 
 export function checkExclusion(history: History): Violation[] {
-  return overlaps(history, hold => Math.min(keptUntil(hold), history.takings.cut(hold.grant, hold.request?.t)))
+  return overlaps(history, hold => Math.min(keptUntil(history, hold), history.takings.cut(hold.grant, hold.request?.t)))
 }
 
 /** Returns the time until which no other caller may be granted what the hold has, if nothing takes it away. */
-function keptUntil({ grant, request, end }: Hold): number {
+function keptUntil({ takings }: History, { grant, request, end }: Hold): number {
   const least = grant.via === 'reentry' ? 0 : (request?.minHold ?? 0)
-  return least > 0 ? Math.max(end, request!.t + least) : end
+  if (!request || least === 0) return end
+  return Math.max(end, request.t + least, takings.issued(grant, request.t) - TOLERANCE + least)
 }
 
 /**

@@ -2,7 +2,7 @@
  * Mutations for locks with several holders. Each turns a good history into a history that a broken lock could make.
  * mutations.ts has the mutations for locks of every kind.
  */
-import type { EventOf, HistoryEvent } from './events.ts'
+import type { Entry, EventOf, HistoryEvent } from './events.ts'
 import type { Mutation } from './mutations.ts'
 import { WALL } from './simulated.ts'
 import { type Wants, weightOf } from './wants.ts'
@@ -127,6 +127,24 @@ const barged =
 export const smallBarged = barged([1, 1_000])
 export const readerBarged = barged('read')
 export const writerBarged = barged('write')
+
+/** Two callers of one group are admitted, one after the other, before a waiter of another group that came before them. */
+export const groupPassed: Mutation = events => {
+  const last = Math.max(...events.map(({ t }) => t))
+  const [key, t] = ['groups', last + 10]
+  const call = (owner: string, at: number): HistoryEvent[] => {
+    const [worker, wants] = [`w-${owner}`, [1, 1, owner[0]] as const]
+    const grant = { worker, attempt: owner, key, id: owner, owner, token: micros(at), via: 'handoff' } as const
+    return [
+      { t: t - 1, kind: 'request', worker, attempt: owner, key, mode: 'fair', owner, wants },
+      { t: at + 1, kind: 'grant', ...grant, deadline: at + 100 },
+      ...ended(owner, worker, at + 2),
+    ]
+  }
+  const entries = ['b1', 'a1', 'a2', 'a3'].map((id, i): Entry => [id, `${i}`, `w-${id}`, id])
+  const sight = { t, kind: 'queue', key, from: t - 0.5, entries } as const
+  return [...events, sight, ...['a1', 'a2', 'a3', 'b1'].flatMap((owner, i) => call(owner, t + 10 + 10 * i))]
+}
 
 /** A newly arrived reader is admitted beside readers although a writer is queued. */
 export const writerStarved: Mutation = events => {

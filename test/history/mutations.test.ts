@@ -43,6 +43,7 @@ const found: Record<LockKind, Row[]> = {
     ['a holder that re-enters', shared.permitsReentered, 'I2'],
     ['a swapped order', mutations.orderSwapped, 'I3'],
     ['a small request that overtakes a larger one', shared.smallBarged, 'I3'],
+    ['a group that has more than its turn', shared.groupPassed, 'I3'],
   ],
   readWrite: [
     ['a reader that is admitted beside a writer', shared.readWhileWritten, 'I1'],

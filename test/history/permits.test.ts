@@ -29,6 +29,9 @@ describe('I1', () => {
     expect(next(20, 0)).toEqual([])
     expect(next(20, 30)).toEqual(['I1'])
     expect(next(50, 30)).toEqual([])
+    const waited = hold('a', 310, 315, [1, 1], { minHold: 200, asked: 10 })
+    expect(found(waited, hold('b', 400, 410, [1, 1]))).toEqual(['I1'])
+    expect(found(waited, hold('b', 515, 520, [1, 1]))).toEqual([])
     expect(found(hold('a', 10, 15, [1, 1], { minHold: 30 }), taken(18), hold('b', 20, 30, [1, 1]))).toEqual([])
   })
 
@@ -41,7 +44,24 @@ describe('I1', () => {
 })
 
 describe('I3', () => {
-  test('inside a group, requests are granted in their order; between groups, in any order', () => {
+  test('a group has at most as much as the largest job of a group that waits, and one job', () => {
+    const job = (id: string, issued: number, permits: number, fields: Times = {}) =>
+      hold(id, issued, issued + 5, [permits, 9, id[0], id === 'l' ? 3 : undefined], { asked: 10, ...fields })
+    const jobs = [job('a1', 110, 1), job('a2', 120, 1), job('a3', 130, 1)].flat()
+    const seen = (...first: string[]) => queue(100, ...first, 'a1', 'a2', 'a3')
+    expect(found(seen('b'), jobs, job('b', 140, 1))).toEqual(['I3'])
+    expect(found(seen('b'), jobs, job('b', 140, 2))).toEqual([])
+    expect(found(seen('b'), jobs, job('b', 125, 1))).toEqual([])
+    expect(found(seen('b', 'b2'), jobs, job('b', 125, 1), job('b2', 140, 1))).toEqual([])
+    // The group may be full, or a mate may be ahead of the waiter.
+    expect(found(seen('l'), jobs, job('l', 140, 1))).toEqual([])
+    expect(found(seen('b'), jobs, job('b', 140, 1), job('b2', 150, 1, { headStart: 500 }))).toEqual([])
+    // Each of two other groups is granted two jobs at most.
+    const two = [job('a1', 110, 1), job('c1', 115, 1), job('a2', 120, 1), job('c2', 125, 1)].flat()
+    expect(found(queue(100, 'b', 'a1', 'c1', 'a2', 'c2'), two, job('b', 140, 1))).toEqual([])
+  })
+
+  test('inside a group, requests are granted in their order', () => {
     const later = (small: string, large: string) =>
       [
         hold('small', 110, 120, [1, 3, small], { asked: 20 }),

@@ -23,7 +23,7 @@ import { groupBy, lowerBound } from './lists.ts'
  * The tolerance for comparing times of the server with times of processes, in ms. Server and processes share the
  * machine's clock, but they read it at different moments.
  */
-const TOLERANCE = 50
+export const TOLERANCE = 50
 
 interface Cut {
   readonly until: number
@@ -80,7 +80,7 @@ export class Takings {
    * returns infinity. `requested` is the time at which the caller requested the lock.
    */
   cut(grant: EventOf<'grant'>, requested = grant.t): number {
-    return this.#opening.of(grant, this.#issued(grant, requested) - TOLERANCE)
+    return this.#opening.of(grant, this.issued(grant, requested) - TOLERANCE)
   }
 
   /**
@@ -88,7 +88,7 @@ export class Takings {
    * counts `closed` takings too, after which no other caller gets the lock early.
    */
   told(grant: EventOf<'grant'>, requested = grant.t): number {
-    return this.#all.of(grant, this.#issued(grant, requested) - TOLERANCE)
+    return this.#all.of(grant, this.issued(grant, requested) - TOLERANCE)
   }
 
   /** Whether the lock of this key was taken away from its holder between the two times. */
@@ -104,7 +104,7 @@ export class Takings {
    * request and the grant, the token was ahead of the clock, or belongs to an earlier hold. Then the time of the
    * request is returned.
    */
-  #issued(grant: EventOf<'grant'>, requested: number): number {
+  issued(grant: EventOf<'grant'>, requested: number): number {
     const said = this.#clocks.flatMap(clocks => saidBy(clocks, grant, requested) ?? [])
     return said.length > 0 ? Math.min(...said) : Math.min(requested, grant.t)
   }

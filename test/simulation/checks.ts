@@ -28,6 +28,7 @@ import { type Plan, READS } from './plan.ts'
 import { Reentries } from './reentries.ts'
 import { Runs } from './runs.ts'
 import type { Server } from './server.ts'
+import { Shares } from './shares.ts'
 import type { Answer, Grant, Watcher } from './witness.ts'
 
 interface Open {
@@ -73,6 +74,7 @@ export class Checks implements Watcher, ClientWatcher {
   #orphans = new Map<string, number>()
   readonly #clients = new Map<string, SimulatedClient>()
   readonly #runs: Runs
+  readonly #shares: Shares
   readonly reentries: Reentries
   readonly #now: () => number
 
@@ -82,6 +84,7 @@ export class Checks implements Watcher, ClientWatcher {
     this.#now = now
     this.#failed = failed
     this.#runs = new Runs(failed)
+    this.#shares = new Shares(plan.settings.tokenMemory)
     this.reentries = new Reentries(Number.isFinite(plan.prompt), failed, id => {
       const { is } = this.#holds.get(id)?.state ?? {}
       return is === 'releasing' || is === 'released'
@@ -335,6 +338,8 @@ export class Checks implements Watcher, ClientWatcher {
       }
     }
     if (!this.#plan.orderly || isReadWrite(lock)) return
+    const missed = isShared(lock) && this.#shares.granted(lock, grant, own, other => this.#clientOf(other))
+    if (missed) this.#failed('I3', `${id} is granted before ${missed}, although its group has had its share`)
     const group = (other: string) => decodeWants(this.#clientOf(other)?.calling.get(other)?.wants ?? '').group?.name
     for (const [other, ticket] of queued ?? []) {
       if (ticket < own && this.#clientOf(other)?.open && group(other) === claim.group?.name)

@@ -53,8 +53,13 @@ export interface LockState {
   readonly holders: ReadonlyMap<string, Holder>
   /** All recorded holds, including lapsed ones. Maps each id to the end of its lease, in ms by the server's clock. */
   readonly holds: ReadonlyMap<string, number>
-  /** The queued waiters, by ticket; for a read-write lock, first all writers, then all readers. */
+  /**
+   * The queued waiters, by ticket; for a read-write lock, first all writers, then all readers; for a semaphore, each group
+   * by itself.
+   */
   readonly queue: readonly Place[]
+  /** What is known of the groups of a semaphore (lua/permits/semaphore/groups/settle.lua). */
+  readonly shares: ReadonlyMap<string, string>
   /** Before this time, none of the lock's keys expires; ms by the server's clock. */
   readonly keptUntil: number
 }
@@ -64,6 +69,7 @@ export const nothing: LockState = {
   holders: new Map(),
   holds: new Map(),
   queue: [],
+  shares: new Map(),
   keptUntil: Number.POSITIVE_INFINITY,
 }
 
@@ -120,7 +126,8 @@ export function readLock(keys: Keyspace, lock: string): LockState {
   })
   const lives = Object.values(names).map(name => keys.livesUntil(name) ?? Number.POSITIVE_INFINITY)
   const held = isShared(lock) ? readHolders(keys, lock) : readHolder(keys, lock)
-  return { ...nothing, ...held, queue: places, keptUntil: Math.min(...lives) }
+  const shares = (isShared(lock) && keys.hash(semaphoreNamesOf(lock).shares)) || nothing.shares
+  return { ...nothing, ...held, queue: places, shares: new Map(shares), keptUntil: Math.min(...lives) }
 }
 
 /**
@@ -169,6 +176,11 @@ export function hasRoom(
   now: number,
 ): boolean {
   return group?.limit === undefined || takenByGroup(state, group.name, now) + wants![0] <= group.limit
+}
+
+/** Returns the weight of a group. */
+export function weightOf({ shares }: LockState, group: string): number {
+  return Number(shares.get(`w${group}`) ?? 1)
 }
 
 /** Returns the semaphore's size. If the claims of its holders give different sizes, returns the largest. */

@@ -72,7 +72,7 @@
  *   lua/permits/read-write/own.lua
  *     does not notify an owner's other waiters that the owner holds the lock (I4)
  *   lua/permits/semaphore/groups/settle.lua
- *     ignores the limit of a group (I1)
+ *     ignores the limit of a group (I1); lets tickets decide between groups, so that they do not take turns (I3)
  *   lua/permits/semaphore/groups/disown.lua
  *     does not leave the room of an ended hold to its group (a check of the sums of the groups)
  *   lua/permits/read-write/disown.lua

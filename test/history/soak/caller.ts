@@ -87,6 +87,7 @@ export class Caller {
       ...(patience !== undefined && { patience }),
       ...(aborts && { abort: abortAfter }),
       ...(options.headStart && { headStart: options.headStart }),
+      ...(options.minHold && { minHold: options.minHold }),
       ...(besides.length > 0 && { part: parts[0]!.attempt }),
     }
     for (const { key, wants, attempt } of parts) {

@@ -67,6 +67,7 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
   if (mode === 'unfair') options.fairAfter = Number.POSITIVE_INFINITY
   if (mode === 'fairAfter') options.fairAfter = random.int(0, 500)
   if (mode === 'fair' && random.chance(0.1)) options.headStart = random.int(1, 1_000)
+  if (besides.length === 0 && random.chance(0.04)) options.minHold = random.int(50, 800)
   if (timeout !== undefined) options.timeout = timeout
   if (mode === 'once' && random.chance(0.5)) options.timeout = 0
   return {
@@ -100,7 +101,7 @@ function chooseWants(random: Random, key: string): Wants | undefined {
   if (random.chance(0.6)) return [permits, of]
   const group = random.pick(['a', 'b', 'c'])
   const limit = Math.max(permits, Math.ceil(sizeOf(key) / 2))
-  return random.chance(0.8) ? [permits, of, group, limit] : [permits, of, group]
+  return random.chance(0.5) ? [permits, of, group, limit] : [permits, of, group]
 }
 
 function chooseOne(random: Random, key: string): Wants | undefined {

@@ -23,7 +23,7 @@ export function reportLines(
     `faults      ${total(faults)}: ${counts(faults)}`,
     ...(missing.length > 0 ? [`never came  ${missing.join(', ')}`] : []),
     `order       ${order.compared} waiters compared, ${order.decided} of them without any excuse; ${order.excused} overtaken with one`,
-    `turns       ${order.barging} waiters compared with those that do not queue, ${order.phases} readers and writers with the other's turns, none with an excuse`,
+    `turns       ${order.barging} waiters compared with those that do not queue, ${order.phases} readers and writers with the other's turns, ${order.shares} with other groups' turns, none with an excuse`,
     `excused     ${excused.overlaps} overlaps of holds that were taken away, ${excused.forged} forged grants, ${excused.witnesses} reports of witnesses about these`,
     `violations  ${violations.length}`,
   ]
