@@ -52,6 +52,8 @@ export interface BallotsListener {
   won(claim: Claim, grant: Granted): void
   /** Called with the length of each claim's lease and of each renewal, in ms, before the servers are asked. */
   asks(key: string, lease: number): void
+  /** Called when a server has refused the lock because of a hold that lasts for another `ttl` ms. */
+  shows(key: string, ttl: number): void
   /** Called when a server has refused a request of a claim. */
   refused(server: number, error: Error): void
 }
@@ -215,8 +217,8 @@ export class Ballots implements BallotBox {
 
   refused(ballot: Ballot, server: number, { sent, clock, ttl, holder }: Refusal, position = 0): void {
     const seat = ballot.seats[server] as Seat
-    // If all servers lose their data, their votes count only after this lease, too.
-    this.asks(ballot.claim.key, ttl)
+    // If all servers lose their data, their votes count only after this hold, too.
+    this.#listener.shows(ballot.claim.key, ttl)
     if (seat.clearing) return
     const begun = Math.min(sent - ttl, holder?.since ?? sent)
     seat.seen = { sent, clock, begun, ends: this.#clock.now() + ttl * (1 + DRIFT) }

@@ -240,6 +240,8 @@ export class Leases {
   readonly #usual: number
   /** By key: the longest lease, and when one that is longer than the usual lease was last asked for. */
   readonly #longer = new Map<string, { readonly lease: number; readonly asked: number }>()
+  /** By key: a hold that a refusal has shown, with more time left than the longest lease: when, and when it ends. */
+  readonly #shown = new Map<string, { readonly at: number; readonly ends: number }>()
   /** The number of recorded leases at which those are removed that have ended. */
   #full = 1_000
 
@@ -258,6 +260,25 @@ export class Leases {
     if (this.#longer.size < this.#full) return
     for (const [each, { lease, asked }] of this.#longer) if (now - asked > lease + RETURNS) this.#longer.delete(each)
     this.#full = 1_000 + 2 * this.#longer.size
+  }
+
+  /** Records that a server has refused the lock because of a hold that lasts for another `ttl` ms. */
+  shows(key: string, ttl: number): void {
+    if (ttl <= this.longest(key)) this.#shown.delete(key)
+    else {
+      const at = this.#clock.now()
+      this.#shown.set(key, { at, ends: at + ttl * (1 + DRIFT) })
+      if (this.#shown.size > 1_000) for (const [each, { ends }] of this.#shown) if (ends < at) this.#shown.delete(each)
+    }
+  }
+
+  /**
+   * If the data of the servers was lost at `since` or later, returns the time until which a hold may last that a refusal
+   * showed before.
+   */
+  lasts(key: string | undefined, since: number): number {
+    const shown = key === undefined ? undefined : this.#shown.get(key)
+    return shown && shown.at < since ? shown.ends : Number.NEGATIVE_INFINITY
   }
 
   /** The longest lease of the lock of `key`, in ms; without `key`, the usual lease. */
@@ -329,13 +350,13 @@ export class Standing {
 
   /** Returns whether the server's votes counted already at `time`, according to its latest report. */
   countedAt(time: number, key: string): boolean {
-    return !this.useless && this.#countsFrom(this.#leases.longest(key)) <= time
+    return !this.useless && this.#countsFrom(key) <= time
   }
 
   /** How many ms it takes until the server's votes count; 0: they count now. */
   wait(key?: string): number {
     if (this.useless) return Number.POSITIVE_INFINITY
-    return Math.max(0, this.#countsFrom(this.#leases.longest(key)) - this.#clock.now())
+    return Math.max(0, this.#countsFrom(key) - this.#clock.now())
   }
 
   /** Whether the server is a replica, or the same one as another. */
@@ -382,7 +403,7 @@ export class Standing {
       await this.#pause(said === 'loading' ? LOADING : pause)
     }
     for (;;) {
-      const left = this.#countsFrom(this.#leases.longestOfAll) - this.#clock.now()
+      const left = this.#countsFrom(undefined, this.#leases.longestOfAll) - this.#clock.now()
       if (left <= 0) return
       await this.#pause(Math.min(left + 1, CHECK))
       this.#listener.changed()
@@ -418,8 +439,10 @@ export class Standing {
   }
 
   /** The time from which the votes for a lock count, if its longest lease is `lease` ms. ∞: unknown. */
-  #countsFrom(lease: number): number {
-    return this.#account ? this.#account.since + lease * (1 + DRIFT) : Number.POSITIVE_INFINITY
+  #countsFrom(key: string | undefined, lease = this.#leases.longest(key)): number {
+    if (!this.#account) return Number.POSITIVE_INFINITY
+    const { since } = this.#account
+    return Math.max(since + lease * (1 + DRIFT), this.#leases.lasts(key, since))
   }
 
   /**

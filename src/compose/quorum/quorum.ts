@@ -139,6 +139,7 @@ export class Quorum implements Backend {
     const ballots = new Ballots(places, this.#clock, this.#floor, waiterTtl, {
       won: ({ id, key }, grant) => this.#listener.won(id, grant, keys.of(key).lock),
       asks: (key, lease) => this.#leases.asks(key, lease),
+      shows: (key, ttl) => this.#leases.shows(key, ttl),
       refused: (i, error) => {
         ;(this.#members[i] as Member).refusal = error
         this.#tellSoon()
