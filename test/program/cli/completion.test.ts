@@ -31,7 +31,10 @@ describe('what may come next', () => {
       ['run', '--f'],
       ['--fair', '--fair-after'],
     ],
-    [['run', '--max'], ['--max-hold', '--max-waiters']],
+    [
+      ['run', '--max'],
+      ['--max-hold', '--max-waiters'],
+    ],
     [['--u'], ['--url']],
     [['--prefix', ''], []],
     [['--url', 'u', 'in'], ['inspect']],
