@@ -132,7 +132,6 @@ class Run {
       const missing = await rival.missing()
       if (missing !== undefined) {
         this.#absent.set(rival, missing)
-        this.#notes.push(`${rival.name} is not measured: ${missing}`)
         continue
       }
       this.listener.look(rival.name)
@@ -140,6 +139,10 @@ class Run {
         turn => turn.rival === rival && unfit(turn.scenario, this.around.servers) === undefined,
       )
       for (const kind of new Set(own.map(({ scenario }) => lockOf(scenario)))) await this.#takeCensus(rival, kind)
+    }
+    for (const reason of new Set(this.#absent.values())) {
+      const names = [...this.#absent].filter(([, its]) => its === reason).map(([{ name }]) => name)
+      this.#notes.push(`${names.join(', ')} ${names[1] ? 'are' : 'is'} not measured: ${reason}`)
     }
   }
 

@@ -161,7 +161,7 @@ async function show(results: Results, { json, html }: Partial<Options>, progress
   } catch (error) {
     throw new Failure(messageOf(error), exitCodes.notWritten)
   }
-  console.log(`\nA page with plots: ${html ? pathToFileURL(html).href : 'add --html <file>'}`)
+  console.log(`\nA page with plots${html ? `: ${pathToFileURL(html).href}` : ' and p99: add --html <file>'}`)
   console.log('What the figures mean, and how they could mislead:')
   console.log('https://github.com/redis-baton/redis-baton/blob/main/docs/benchmarks.md')
 }

@@ -28,7 +28,11 @@ import {
 } from 'redis-baton'
 
 /** Errors after which it is unknown whether the work was done. */
-const uncertain = [LockLostError, LockConnectionError, LockClosedError]
+const uncertain = [LockLostError, LockClosedError]
+
+/** Whether a request did not get its lock because Redis is out of reach. Its work has not begun. */
+const isAway = (error: unknown) =>
+  error instanceof LockConnectionError || (error instanceof LockTimeoutError && error.cause !== undefined)
 
 const {
   REDIS_URL = 'redis://127.0.0.1:6379',
@@ -100,7 +104,10 @@ app.post('/accounts/:id/withdrawals', express.json(), async (request, response) 
 
 app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
   if (response.headersSent || response.destroyed) return
-  if (error instanceof LockTimeoutError) {
+  if (isAway(error)) {
+    const why = 'nothing was withdrawn, because Redis is out of reach'
+    response.status(503).set('Retry-After', '5').json({ error: why })
+  } else if (error instanceof LockTimeoutError) {
     const place = error.position ? `, ${error.position - 1} ahead of you` : ''
     response
       .status(503)

@@ -34,7 +34,11 @@ class Refusal extends Error {
 }
 
 /** Errors after which it is unknown whether the work was done. */
-const uncertain = [LockLostError, LockConnectionError, LockClosedError]
+const uncertain = [LockLostError, LockClosedError]
+
+/** Whether a request did not get its lock because Redis is out of reach. Its work has not begun. */
+const isAway = (error: unknown) =>
+  error instanceof LockConnectionError || (error instanceof LockTimeoutError && error.cause !== undefined)
 
 /**
  * Prepares all routes that take locks. Ends the wait of a client that disconnects, turns lock errors into answers, and
@@ -51,6 +55,10 @@ function prepareForLocks(app: FastifyInstance, locks: LockClient): void {
   })
 
   app.setErrorHandler((error, _request, reply) => {
+    if (isAway(error)) {
+      const why = 'nothing was paid, because Redis is out of reach'
+      return reply.code(503).header('Retry-After', '5').send({ error: why })
+    }
     if (error instanceof LockTimeoutError) {
       const since = error.holder ? `, since ${Math.round(error.holder.heldFor)} ms` : ''
       return reply

@@ -84,9 +84,10 @@ export interface LockOptions {
    */
   label?: string | undefined
   /**
-   * The number of waiting callers from which on no more may wait: if so many are in the fair queue already, the call rejects with LockQueueFullError at once, unless the lock
-   * is free or the call re-enters. `0`: the call never waits. With this option the call joins the queue at once, as with
-   * `fair: true`, so the server decides. A single attempt never waits, so the option has no effect on it.
+   * The number of waiting callers from which on no more may wait: if so many are in the fair queue already, the call
+   * rejects with LockQueueFullError at once, unless the lock is free or the call re-enters. `0`: the call never waits.
+   * With this option the call joins the queue at once, as with `fair: true`, so the server decides. A single attempt
+   * never waits, so the option has no effect on it.
    * @defaultValue none: any number of callers may wait
    * @since 0.2.0
    */

@@ -21,7 +21,7 @@ export const batonUnfair: Rival = {
   fair: false,
   locks: ['mutex', 'semaphore', 'readWrite'],
   note: 'redis-baton, always unfair (fairAfter: Infinity): messages wake waiters. One LockClient per process.',
-  // With the default `fairAfter`, a caller would join the fair queue after a second. Only baton-fair measures that
+  // With the default `fairAfter`, a caller would join the fair queue after 50 ms. Only baton-fair measures that
   // queue, so callers of this rival never join it.
   open: async setting => open(setting, { fairAfter: Number.POSITIVE_INFINITY }),
 }
@@ -30,7 +30,7 @@ export const batonMixed: Rival = {
   ...ours,
   name: 'baton-mixed',
   fair: false,
-  note: 'redis-baton, half of the callers fair, the others with the default (unfair, fairAfter: 1000). One LockClient per process.',
+  note: 'redis-baton, half of the callers fair, the others with the default (unfair, fairAfter: 50). One LockClient per process.',
   skips: allBut(['mixed'], 'it is only for scenarios with both fair and unfair callers'),
   mixes: true,
   open: async setting => open(setting, {}, index => ({ fair: asksFair(index) })),

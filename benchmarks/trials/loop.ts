@@ -47,8 +47,8 @@ const perWaiter = 1
  */
 const apart = 25
 /**
- * The time by which a mixed scenario prolongs the warm-up, in ms. Its unfair callers join the queue after a second,
- * which is the default of `fairAfter`. Until then, only the fair callers get the lock.
+ * The time by which a mixed scenario prolongs the warm-up, in ms. Its unfair callers join the queue when they have
+ * waited for `fairAfter`. Until then, only the fair callers get the lock.
  */
 export const patience = 2_000
 /**

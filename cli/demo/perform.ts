@@ -105,7 +105,7 @@ async function found(announce: (line: string) => void) {
       'Redis: none found, so this is played in the memory of one process; workers are killed and frozen by disconnecting them',
     )
     announce(
-      'To see it with processes and a Redis: install redis-server or Docker, or give an address: baton demo --url redis://…',
+      'To see it with processes and a Redis: install redis-server, or give an address: baton demo --url redis://…',
     )
     return undefined
   }

@@ -2,7 +2,7 @@
 import { inspect } from 'node:util'
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
-import { LockArgumentError, LockClient, type LockOptions } from '../../src/index.ts'
+import { type ClientOptions, LockArgumentError, LockClient, type LockOptions } from '../../src/index.ts'
 import { promptly, rejection } from '../kit/outcomes.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
@@ -44,7 +44,7 @@ const badLockOptions: Record<keyof LockOptions, unknown[]> = {
   rejectLate: notFlags,
 }
 
-const badClientOptions: Record<string, unknown[]> = {
+const badClientOptions: Record<Exclude<keyof ClientOptions, 'replicas'>, unknown[]> = {
   prefix: [5, null, '\ud800'],
   lease: [...notTimes, 0],
   waiterTtl: [...notTimes, 0],

@@ -64,6 +64,14 @@ test('a request behind many others is turned away at once, and learns when to co
   expect((await Promise.all(waiting)).every(answer => answer.status === 200)).toBe(true)
 })
 
+test('while Redis is away, the answer does not say that the account is busy', async () => {
+  const away = await listening(
+    scene.start('express.ts', { REDIS_URL: 'redis://127.0.0.1:1', PORT: '0', MAX_WAIT_MS: '200' }),
+  )
+  const body = { error: 'nothing was withdrawn, because Redis is out of reach' }
+  expect(await withdraw(away, 'any')).toEqual({ status: 503, retryAfter: '5', body })
+})
+
 test('a client that disconnects leaves the queue at once', async () => {
   const held = await scene.locks.lock(lockOf('left'))
   const client = new AbortController()

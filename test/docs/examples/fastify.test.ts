@@ -49,6 +49,14 @@ test.concurrent('a request that waits in vain is told that another request is at
   expect(await charges('busy')).toBeNull()
 })
 
+test.concurrent('while Redis is away, the answer does not say that another request is at work', async () => {
+  const away = await listening(
+    scene.start('fastify.ts', { REDIS_URL: 'redis://127.0.0.1:1', PORT: '0', MAX_WAIT_MS: '200' }),
+  )
+  const body = { error: 'nothing was paid, because Redis is out of reach' }
+  expect(await checkOut(away, 'any')).toEqual({ status: 503, retryAfter: '5', body })
+})
+
 test.concurrent('a checkout whose lock is taken away stops, and can be repeated', async () => {
   const request = checkOut(slow, 'taken')
   await begun('taken')

@@ -37,7 +37,7 @@ const forever = new AbortController().signal
 describe('a run', () => {
   test('interleaves the rivals; a hanging, failing or missing one is shown as such and stops nothing', async () => {
     const limits = { ...plan.limits, answer: 1_500 }
-    const rivals = [batonFair, hanging, failing, stuck, noLock, absent]
+    const rivals = [batonFair, hanging, failing, stuck, noLock, absent, { ...absent, name: 'absent-too' }]
     const results = await run({ ...plan, rivals, rounds: 1, limits, url: redisUrl() }, quietly, forever)
     expect(results.trials.map(({ rival, outcome }) => `${rival} ${outcome}`)).toEqual([
       'baton-fair measured',
@@ -46,6 +46,7 @@ describe('a run', () => {
       'stuck failed',
       'no-lock measured',
       'absent skipped',
+      'absent-too skipped',
     ])
     const reasons = Object.fromEntries(results.trials.map(({ rival, reason }) => [rival, reason]))
     expect(reasons).toMatchObject({
@@ -59,7 +60,7 @@ describe('a run', () => {
     const figures = results.trials.map(trial => trial.figures)
     expect(figures[0]).toMatchObject({ overlaps: 0, unfinished: 0, errors: 0, starved: 0 })
     expect(figures[4]!.overlaps).toBeGreaterThan(0)
-    expect(results.notes).toContainEqual('absent is not measured: not installed')
+    expect(results.notes).toContainEqual('absent, absent-too are not measured: not installed')
     expect(results.notes).toContainEqual(expect.stringMatching(/^The run has only one round/))
 
     const text = tables(results)
