@@ -251,6 +251,52 @@ export const quorum: readonly Goal[] = [
   ),
 ]
 
+/** How many groups, and how many waiters; the scenarios that drain such queues. */
+const crowds = ['1x10', '10x10', '1x1000', '10x1000', '1000x1000', '1x10000', '10x10000', '1000x10000'] as const
+
+/** Goals for a semaphore with groups, and for one without, beside the semaphore of before there were groups. */
+export const groups: readonly Goal[] = [
+  faults('overlaps, calls that never return, and errors: groups', ['groups'], /^baton/, broken),
+  ...['2x1', ...crowds].map(crowd =>
+    figure(`commands per acquisition, groups-${crowd}`, 'commands', `groups-${crowd}`, 'baton-groups', atMost(2.1), 2),
+  ),
+  ...(
+    [
+      ['10x10', '1x10'],
+      ['1000x1000', '1x1000'],
+      ['1000x10000', '1x10000'],
+      ['1x10000', '1x10'],
+      ['10x10000', '10x10'],
+    ] as const
+  ).map(([many, few]) =>
+    across(
+      `server time per release, groups-${many} ÷ groups-${few}`,
+      'releaseCost',
+      `groups-${many}`,
+      `groups-${few}`,
+      'baton-groups',
+      atMost(1.3),
+    ),
+  ),
+  ...modes.flatMap(mode => {
+    const [now, before] = [`baton-${mode}`, `before-${mode}`]
+    return [
+      ratio(`bytes, ${mode}, semaphore-2x8`, 'bytes', 'semaphore-2x8', now, before, atMost(1)),
+      ratio(`bytes, ${mode}, semaphore-used-10`, 'bytes', 'semaphore-used-10', now, before, atMost(1)),
+      ratio(
+        `acquire + release p50, ${mode}, semaphore-used-10`,
+        'cycleP50',
+        'semaphore-used-10',
+        now,
+        before,
+        atMost(1),
+      ),
+      ratio(`throughput, ${mode}, semaphore-2x8`, 'throughput', 'semaphore-2x8', now, before, atLeast(1)),
+      ratio(`throughput, ${mode}, semaphore-2x8-hold5`, 'throughput', 'semaphore-2x8-hold5', now, before, atLeast(1)),
+    ]
+  }),
+]
+
 export const delayed: readonly Goal[] = [
   handoff('fair hand-off p50, 2 × 8, hold 5 ms', '2x8-hold5', 'baton-fair', 'floor-publish', atMost(1.05)),
   handoff('fair hand-off p50, 2 × 8, hold 0', '2x8', 'baton-fair', 'floor-publish', atMost(1.05)),

@@ -80,6 +80,10 @@ const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
   ],
   admission: [['admission', false]],
   burst: [['drain', false]],
+  jobs: [
+    ['drain', false],
+    ['waitMaxSmall', false],
+  ],
   drain: [['drain', false]],
   'crash-holder': [['nextGrant', false]],
   'crash-waiters': [['nextGrant', false]],

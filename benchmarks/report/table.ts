@@ -104,6 +104,13 @@ const columnsOf: Record<Subject, readonly Column[]> = {
     { measure: 'handoffP50', head: 'hand-off\np50 µs' },
     cross,
   ],
+  jobs: [
+    { measure: 'drain', head: 'drain ms' },
+    { measure: 'waitMaxSmall', head: 'longest wait\nsmall ms' },
+    { measure: 'mostAtOnce', head: 'at\nonce', unit: 'whole' },
+    { measure: 'mostOfGroup', head: 'of one\ntenant', unit: 'whole' },
+    ...[commands, clientCpu],
+  ],
   drain: [
     { measure: 'drain', head: 'drain ms' },
     locksPerSecond,
@@ -143,6 +150,8 @@ const meanings: Partial<Record<Measure, string>> = {
   secondRounds: 'second rounds: grants that took another round trip',
   waitMaxFair: 'longest wait: of any caller of that half',
   waitMaxReaders: 'longest wait: of any reader, of any writer',
+  waitMaxSmall: 'longest wait small: of any job of the small tenants, from the release of the first holders',
+  mostAtOnce: 'at once, of one tenant: how many jobs ran at a time, at most',
   admission: 'until all run: from the release of a writer until all readers have the lock',
   messages: 'messages: that clients received for it',
   drain: 'drain: from the first release until the last waiter has the lock',

@@ -11,7 +11,16 @@ import type { Figures } from '../contract.ts'
 import { sentBetween } from '../harness/census.ts'
 import { now } from '../harness/clock.ts'
 import type { Worker } from '../harness/crew.ts'
-import { distribution, handoffs, jain, ordinary, overtaking, shares, withoutGaps } from '../harness/measures.ts'
+import {
+  distribution,
+  handoffs,
+  jain,
+  ofGroups,
+  ordinary,
+  overtaking,
+  shares,
+  withoutGaps,
+} from '../harness/measures.ts'
 import { merge, type Part } from '../harness/samples.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
@@ -26,7 +35,7 @@ const enough = 300
 
 export async function queue(stage: Stage): Promise<Findings> {
   const { scenario, server, limits, census } = stage.terms
-  const { processes, waiters, hold, kind, permits = 1 } = scenario
+  const { processes, waiters, hold, kind, permits = 1, groups } = scenario
   const all = processes * waiters
   const crew = await stage.hireAll()
   const times = Math.max(1, Math.round(kind === 'drain' ? enough / all : 1))
@@ -38,8 +47,8 @@ export async function queue(stage: Stage): Promise<Findings> {
   let figures: Figures = {}
   let last = { from: 0, to: 0 }
   for (let time = 0; time < times; time++) {
-    await crew[0]!.ask({ op: 'hold', count: permits }, limits.answer)
     const empty = await server.snapshot()
+    await crew[0]!.ask({ op: 'hold', count: permits }, limits.answer)
     await enqueue(stage, crew, kind === 'burst' ? gap : 0, hold)
     const before = await server.snapshot()
     const { calledAt } = await crew[0]!.ask({ op: 'drop' }, limits.answer)
@@ -63,13 +72,15 @@ export async function queue(stage: Stage): Promise<Findings> {
   const samples = merge(parts, scenario)
   const everything = { from: 0, to: Number.POSITIVE_INFINITY }
   const counts = shares(samples, all, everything)
-  const onServer =
-    census?.size && commands > 0 ? { commands: commands / samples.length, releaseCost: usec / samples.length } : {}
+  // The first holders, which the samples do not contain, have acquired and released, too.
+  const cycles = samples.length + times * permits
+  const onServer = census?.size && commands > 0 ? { commands: commands / cycles, releaseCost: usec / cycles } : {}
   return {
     figures: withoutGaps({
       ...figures,
       ...ordinary(samples, all, everything),
       ...onServer,
+      ...(typeof groups === 'object' && ofGroups(samples, scenario, last.from)),
       throughput: samples.length / (drained / 1_000),
       clientCpu: cpu / samples.length,
       drain: drained / times,
