@@ -281,6 +281,7 @@ export const measures = [
   'commandTime', // µs of server time per command, from INFO commandstats
   'clientCpu', // CPU of all workers, in µs per acquisition
   'releaseCost', // µs of server time per release, from INFO commandstats
+  'releaseP50', // µs: the median time of the script that releases, from SLOWLOG
   'jain', // Jain's fairness index of the acquisitions per waiter, 0..1
   'overtaken', // the largest number of later requests that overtook one request
   'starved', // waiters without any acquisition

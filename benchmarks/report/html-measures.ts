@@ -39,6 +39,7 @@ export const words: Readonly<Record<Measure, Words>> = {
   commandTime: { title: 'Server time per command', unit: 'µs' },
   clientCpu: { title: 'Client CPU per acquisition', unit: 'µs' },
   releaseCost: { title: 'Server time per release', unit: 'µs' },
+  releaseP50: { title: 'Time of the script that releases, p50', unit: 'µs' },
   jain: { title: 'Jain’s index', unit: 'index' },
   overtaken: { title: 'Overtaken by at most', unit: 'count' },
   starved: { title: 'Starved waiters', unit: 'count', alarm: true },

@@ -122,6 +122,11 @@ const smallPlots: Readonly<Record<Subject, readonly Small[]>> = {
     ],
     commands,
   ],
+  groups: [
+    drained,
+    ['releaseP50', 'Server time of a release, by the time of its script alone. Less is better.'],
+    commands,
+  ],
   jobs: [
     drained,
     ['waitMaxSmall', 'The longest wait of a job of the small tenants. Less is better.'],

@@ -80,6 +80,7 @@ const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
   ],
   admission: [['admission', false]],
   burst: [['drain', false]],
+  groups: [['releaseP50', false]],
   jobs: [
     ['drain', false],
     ['waitMaxSmall', false],

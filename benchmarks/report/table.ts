@@ -104,6 +104,13 @@ const columnsOf: Record<Subject, readonly Column[]> = {
     { measure: 'handoffP50', head: 'hand-off\np50 µs' },
     cross,
   ],
+  groups: [
+    { measure: 'releaseP50', head: 'release\nscript p50 µs' },
+    commands,
+    { measure: 'drain', head: 'drain ms' },
+    locksPerSecond,
+    overtaken,
+  ],
   jobs: [
     { measure: 'drain', head: 'drain ms' },
     { measure: 'waitMaxSmall', head: 'longest wait\nsmall ms' },
@@ -157,6 +164,7 @@ const meanings: Partial<Record<Measure, string>> = {
   drain: 'drain: from the first release until the last waiter has the lock',
   inversions: 'inverted pairs: 50 % is no order at all',
   releaseCost: 'server µs: of Redis in commands for each release',
+  releaseP50: 'release script: the time of the script that releases, without heartbeats',
   nextGrant: 'next grant: how long after the crash',
   ordinaryHandoff: 'without the crash: the same hand-off',
   commandsPerSecond: 'commands/s: of 1,000 callers that wait while nothing happens',

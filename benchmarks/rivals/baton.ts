@@ -111,9 +111,9 @@ export const batonGroups: Rival = {
   open: async setting => {
     const { processes, process, waiters, groupLimit } = setting
     const limit = groupLimit === undefined ? {} : { groupLimit }
-    // The waiters that the order 'hold' adds take all permits, so they have no group.
+    // The waiters that the order 'hold' adds take all permits, so their group has no limit.
     return open(setting, {}, waiter =>
-      waiter < waiters ? { group: `${groupOf(setting, processes, process, waiter)}`, ...limit } : {},
+      waiter < waiters ? { group: `${groupOf(setting, processes, process, waiter)}`, ...limit } : { group: 'all' },
     )
   },
 }

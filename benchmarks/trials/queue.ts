@@ -18,6 +18,7 @@ import {
   ofGroups,
   ordinary,
   overtaking,
+  quantile,
   shares,
   withoutGaps,
 } from '../harness/measures.ts'
@@ -40,6 +41,8 @@ export async function queue(stage: Stage): Promise<Findings> {
   const crew = await stage.hireAll()
   const times = Math.max(1, Math.round(kind === 'drain' ? enough / all : 1))
   const parts: Part[] = []
+  const recorded = groups !== undefined && kind === 'drain' && server.own
+  const releases: number[] = []
   let drained = 0
   let commands = 0
   let usec = 0
@@ -51,6 +54,7 @@ export async function queue(stage: Stage): Promise<Findings> {
     await crew[0]!.ask({ op: 'hold', count: permits }, limits.answer)
     await enqueue(stage, crew, kind === 'burst' ? gap : 0, hold)
     const before = await server.snapshot()
+    if (recorded) await server.recordScripts()
     const { calledAt } = await crew[0]!.ask({ op: 'drop' }, limits.answer)
     const files = crew.map(() => stage.file())
     const giveUpAt = now() + limits.drain
@@ -58,6 +62,7 @@ export async function queue(stage: Stage): Promise<Findings> {
       crew.map((worker, i) => worker.ask({ op: 'collect', giveUpAt, file: files[i]! }, limits.drain + limits.answer)),
     )
     const after = await server.snapshot()
+    if (recorded) releases.push(...(await server.scriptTimes()))
     const ended = ending(answers)
     const mine = await stage.read(files)
     parts.push(...mine)
@@ -74,12 +79,14 @@ export async function queue(stage: Stage): Promise<Findings> {
   const counts = shares(samples, all, everything)
   // The first holders, which the samples do not contain, have acquired and released, too.
   const cycles = samples.length + times * permits
-  const onServer = census?.size && commands > 0 ? { commands: commands / cycles, releaseCost: usec / cycles } : {}
+  const onServer =
+    census?.size && commands > 0 ? { commands: commands / cycles, releaseCost: usec / samples.length } : {}
   return {
     figures: withoutGaps({
       ...figures,
       ...ordinary(samples, all, everything),
       ...onServer,
+      releaseP50: quantile(Float64Array.from(releases), 0.5),
       ...(typeof groups === 'object' && ofGroups(samples, scenario, last.from)),
       throughput: samples.length / (drained / 1_000),
       clientCpu: cpu / samples.length,

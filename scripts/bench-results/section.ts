@@ -48,6 +48,7 @@ const columns: Readonly<Record<Subject, readonly Column[]>> = {
   admission: [['until all run, ms', 'admission', 2], ['messages', 'messages', 0], commands],
   uncontended: [...[cycle, cycles, commands], ['server CPU, µs', 'serverCpu', 1], ['client CPU, µs', 'clientCpu', 1]],
   burst: [['drain, ms', 'drain', 0], ['inverted pairs', 'inversions', 3], overtaken, handoff],
+  groups: [['script of a release p50, µs', 'releaseP50', 1], ...[commands], ['drain, ms', 'drain', 0], speed],
   jobs: [
     ['all jobs, ms', 'drain', 0],
     ['longest wait, small tenants, ms', 'waitMaxSmall', 1],
