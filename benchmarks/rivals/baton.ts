@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { type ClientOptions, type Lease, type Lock, LockClient, type LockOptions } from '../../src/index.ts'
+import { type ClientOptions, type Lease, type Lock, LockClient, type SemaphoreOptions } from '../../src/index.ts'
 import { asksFair, type Contender, groupOf, type Rival, type RivalClient, type Setting } from '../contract.ts'
 import { allBut } from '../scenarios.ts'
 
@@ -110,10 +110,9 @@ export const batonGroups: Rival = {
   note: "redis-baton's semaphore; each call has the group and the groupLimit of its waiter. One LockClient per process.",
   open: async setting => {
     const { processes, process, waiters, groupLimit } = setting
-    const limit = groupLimit === undefined ? {} : { groupLimit }
     // The waiters that the order 'hold' adds take all permits, so their group has no limit.
     return open(setting, {}, waiter =>
-      waiter < waiters ? { group: `${groupOf(setting, processes, process, waiter)}`, ...limit } : { group: 'all' },
+      waiter < waiters ? { group: `${groupOf(setting, processes, process, waiter)}`, groupLimit } : { group: 'all' },
     )
   },
 }
@@ -174,7 +173,7 @@ function openMutex(setting: Setting, options: ClientOptions): RivalClient {
 function open(
   setting: Setting,
   options: ClientOptions,
-  callOptions?: (waiter: number) => LockOptions,
+  callOptions?: (waiter: number) => SemaphoreOptions,
   servers?: readonly string[],
 ): OpenClient {
   const { url, lease, process } = setting
@@ -208,7 +207,7 @@ function locking(
   locks: LockClient,
   { lock: kind, permits = 1 }: Setting,
   reading: boolean,
-  ofCall: LockOptions | undefined,
+  ofCall: SemaphoreOptions | undefined,
 ): (key: string) => Promise<Lease> {
   if (kind !== 'semaphore' && kind !== 'groups' && kind !== 'readWrite') return key => locks.lock(key, ofCall)
   const make = (key: string): Lock => {
