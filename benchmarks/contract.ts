@@ -13,8 +13,8 @@
 
 import type { Tally } from './harness/tally.ts'
 
-/** `quorum` is a mutex over several independent servers. */
-export type LockKind = 'mutex' | 'semaphore' | 'readWrite' | 'quorum'
+/** `quorum` is a mutex over several independent servers; `groups` is a semaphore whose waiters belong to groups. */
+export type LockKind = 'mutex' | 'semaphore' | 'readWrite' | 'quorum' | 'groups'
 
 /** Describes the lock that the waiters of a key share. Without these fields, the lock is a mutex. */
 export interface Sharing {
@@ -26,6 +26,10 @@ export interface Sharing {
    * waiters are readers.
    */
   readonly writerEvery?: number
+  /** How many groups of equal size there are, or how many waiters each group has. The first group is the largest. */
+  readonly groups?: number | readonly number[]
+  /** How many permits the holders of one group may have at a time. */
+  readonly groupLimit?: number
 }
 
 export function lockOf({ lock = 'mutex' }: Sharing): LockKind {
@@ -35,6 +39,17 @@ export function lockOf({ lock = 'mutex' }: Sharing): LockKind {
 /** Returns whether this waiter of a process asks for the read lock. */
 export function reads({ lock, writerEvery }: Sharing, waiter: number): boolean {
   return lock === 'readWrite' && !(writerEvery !== undefined && waiter % writerEvery === 0)
+}
+
+/** Returns the group of a waiter, from 0. In the order of asking, the processes take turns, and so do equal groups. */
+export function groupOf({ groups = 1 }: Sharing, processes: number, process: number, waiter: number): number {
+  const place = waiter * processes + process
+  if (typeof groups === 'number') return place % groups
+  let end = 0
+  return groups.findIndex(size => {
+    end += size
+    return place < end
+  })
 }
 
 /**
@@ -59,6 +74,11 @@ export interface RivalClient {
 export interface Contender {
   /** Resolves when the lock of `key` is held. The result is a function that releases the lock. */
   acquire(key: string): Promise<Release>
+  /**
+   * Only if any process may run the waiter's job: has a job run that takes `hold` ms. Resolves when the job has ended,
+   * with the moments at which it began and ended.
+   */
+  run?(key: string, hold: number): Promise<{ readonly acquired: number; readonly released: number }>
 }
 
 export type Release = () => Promise<unknown>
@@ -250,6 +270,9 @@ export const measures = [
   'waitMaxUnfair', // ms: the longest wait of an unfair waiter in a mixed scenario
   'waitMaxReaders', // ms: the longest wait of a reader
   'waitMaxWriters', // ms: the longest wait of a writer
+  'waitMaxSmall', // ms: the longest wait in a group other than the largest, from the release of the first holders on
+  'mostAtOnce', // the largest number of holders at a time
+  'mostOfGroup', // the largest number of holders of one group at a time
   'attempts', // how many times a client asked all servers of a quorum for the lock, per acquisition
   'secondRounds', // share of a quorum's grants that took a second round trip after a majority had voted, 0..1
   'commands', // Redis commands that clients sent, per acquisition
@@ -258,6 +281,7 @@ export const measures = [
   'commandTime', // µs of server time per command, from INFO commandstats
   'clientCpu', // CPU of all workers, in µs per acquisition
   'releaseCost', // µs of server time per release, from INFO commandstats
+  'releaseP50', // µs: the median time of the script that releases, from SLOWLOG
   'jain', // Jain's fairness index of the acquisitions per waiter, 0..1
   'overtaken', // the largest number of later requests that overtook one request
   'starved', // waiters without any acquisition

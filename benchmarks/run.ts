@@ -57,6 +57,7 @@ const firstLooks: Readonly<Record<LockKind, Scenario>> = {
   semaphore: firstLook({ lock: 'semaphore', permits: 2 }),
   readWrite: firstLook({ lock: 'readWrite', writerEvery: 4 }),
   quorum: firstLook({ lock: 'quorum', servers: 3 }),
+  groups: firstLook({ lock: 'groups', permits: 2, groups: 2, groupLimit: 1 }),
 }
 /**
  * The contended scenario of each kind of lock. A rival that cannot run this scenario is never measured under
@@ -67,6 +68,7 @@ const contended: Readonly<Record<LockKind, ScenarioName>> = {
   semaphore: 'semaphore-one',
   readWrite: 'read-write-2x10',
   quorum: 'quorum-2x8-hold5',
+  groups: 'groups-jobs',
 }
 const censusSeconds = 0.3
 const censusWarmUp = 50

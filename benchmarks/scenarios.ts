@@ -176,6 +176,58 @@ const quorums = [
   },
 ] as const satisfies readonly Scenario[]
 
+const groups = { ...semaphore, lock: 'groups' } as const
+
+/** A queue of so many waiters, in so many groups of equal size. Each group may have one of the two permits. */
+function drainOf<Groups extends number, Waiters extends number>(groups: Groups, waiters: Waiters) {
+  const [many, of] = [waiters.toLocaleString('en'), groups.toLocaleString('en')]
+  return {
+    ...semaphore,
+    lock: 'groups',
+    name: `groups-${groups}x${waiters}`,
+    title: `groups: ${many} queued waiters in ${of} ${groups === 1 ? 'group' : 'groups'} get 2 permits in turn, 1 a group`,
+    kind: 'drain',
+    processes: 1,
+    waiters,
+    permits: 2,
+    groups,
+    groupLimit: 1,
+  } as const
+}
+
+const withGroups = [
+  {
+    ...groups,
+    name: 'groups-2x1',
+    title: 'groups: 2 processes × 1 waiter, each in its own group, on 1 permit, hold 0',
+    kind: 'loop',
+    processes: 2,
+    waiters: 1,
+    permits: 1,
+    groups: 2,
+  },
+  drainOf(1, 10),
+  drainOf(10, 10),
+  drainOf(1, 1_000),
+  drainOf(10, 1_000),
+  drainOf(1_000, 1_000),
+  drainOf(1, 10_000),
+  drainOf(10, 10_000),
+  drainOf(1_000, 10_000),
+  {
+    ...groups,
+    name: 'groups-jobs',
+    title: 'groups: 4 processes, 3 tenants with 1,000, 19 and 1 jobs of 5 ms, 4 permits, 3 a tenant',
+    kind: 'burst',
+    processes: 4,
+    waiters: 255,
+    hold: 5,
+    permits: 4,
+    groups: [1_000, 19, 1],
+    groupLimit: 3,
+  },
+] as const satisfies readonly Scenario[]
+
 /**
  * All scenarios, in the order of the reports. The scenarios of the mutex come first: loops with work under the lock,
  * which resemble real programs, then other trials, then loops that only lock and release. The scenarios of the other
@@ -295,6 +347,7 @@ export const scenarios = [
   ...semaphores,
   ...readWriteLocks,
   ...quorums,
+  ...withGroups,
 ] as const satisfies readonly Scenario[]
 
 export type ScenarioName = (typeof scenarios)[number]['name']

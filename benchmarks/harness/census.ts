@@ -20,7 +20,18 @@ import { connect as connectTls } from 'node:tls'
 import type { Snapshot } from './server.ts'
 
 /** Commands that do not count: the benchmark itself sends them, or clients send them when they connect. */
-const housekeeping = new Set(['info', 'monitor', 'client', 'hello', 'config', 'flushall', 'auth', 'select', 'quit'])
+const housekeeping = new Set([
+  'info',
+  'monitor',
+  'client',
+  'hello',
+  'config',
+  'slowlog',
+  'flushall',
+  'auth',
+  'select',
+  'quit',
+])
 
 /** For each command (in lower case), the share of its calls that came from clients and not from scripts, 0..1. */
 export type Census = ReadonlyMap<string, number>

@@ -15,7 +15,7 @@
  * sample is the number of samples before it with a greater `asked`. A trial has up to a million samples, so a Fenwick
  * tree over the ranks of `asked` counts them, in O(log n) for each sample.
  */
-import { asksFair, type Distribution, type Figures } from '../contract.ts'
+import { asksFair, type Distribution, type Figures, groupOf, type Scenario } from '../contract.ts'
 import { admissions, overlap } from './admissions.ts'
 import type { Samples } from './samples.ts'
 
@@ -244,6 +244,26 @@ export function longestOfMixed(samples: Samples, waiters: number, openAt: number
 export function longestOfPhases(samples: Samples, openAt: number): Figures {
   const [waitMaxReaders, waitMaxWriters] = longestWaits(samples, openAt, i => samples.reading[i] === 1)
   return { waitMaxReaders, waitMaxWriters }
+}
+
+/** Returns the longest wait in the small groups, and how many holders there were at a time. */
+export function ofGroups(samples: Samples, scenario: Scenario, openAt: number): Figures {
+  const { processes, waiters } = scenario
+  const groups = [...samples.waiter].map((waiter, i) =>
+    groupOf(scenario, processes, samples.process[i]!, waiter % waiters),
+  )
+  const [waitMaxSmall] = longestWaits(samples, openAt, i => groups[i]! > 0)
+  const each = [...new Set(groups)].map(group => mostAtOnce(samples, i => groups[i] === group))
+  return { waitMaxSmall, mostAtOnce: mostAtOnce(samples, () => true), mostOfGroup: Math.max(...each) }
+}
+
+/** Returns the largest number of holders at a time, of the samples for which `counts` is true. */
+function mostAtOnce({ length, acquired, released }: Samples, counts: (sample: number) => boolean): number {
+  const changes: [moment: number, holders: number][] = []
+  for (let i = 0; i < length; i++) if (counts(i)) changes.push([acquired[i]!, 1], [released[i]!, -1])
+  changes.sort(([a, began], [b, ended]) => a - b || began - ended)
+  let holders = 0
+  return Math.max(...changes.map(([, more]) => (holders += more)))
 }
 
 /** Returns two longest waits: that of the samples for which `first` is true, and that of all other samples. */

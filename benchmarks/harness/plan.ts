@@ -27,13 +27,16 @@ export interface Turn {
   readonly round: number
 }
 
-/** Returns all trials of a run, in order. A scenario has no trials of rivals that lack the scenario's kind of lock. */
+/**
+ * Returns all trials of a run, in order. Each round has all scenarios, so two scenarios of one round are as near to each
+ * other in time as possible. A scenario has no trials of rivals that lack the scenario's kind of lock.
+ */
 export function turnsOf({ scenarios, rivals, rounds }: Plan): Turn[] {
-  return scenarios.flatMap(scenario =>
-    Array.from({ length: rounds }, (_, i) =>
+  return Array.from({ length: rounds }, (_, i) =>
+    scenarios.flatMap(scenario =>
       rivals.filter(rival => takesPart(rival, scenario)).map(rival => ({ rival, scenario, round: i + 1 })),
-    ).flat(),
-  )
+    ),
+  ).flat()
 }
 
 /** What a quick run measures: how long callers wait, what a lock costs alone, and what parked waiters cost. */

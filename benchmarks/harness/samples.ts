@@ -10,7 +10,7 @@ export interface Samples {
   readonly key: Int32Array
   /** 1 if the waiter acquired the read lock of a read-write lock. */
   readonly reading: Uint8Array
-  /** The number of permits of the semaphore; undefined for other locks. */
+  /** The number of permits of the semaphore, with or without groups; undefined for other locks. */
   readonly permits: number | undefined
   readonly asked: Float64Array
   readonly acquired: Float64Array
@@ -51,7 +51,7 @@ export function merge(parts: readonly Part[], crowd: Crowd): Samples {
     process: integers(),
     key: integers(),
     reading: new Uint8Array(length),
-    permits: lock === 'semaphore' ? permits : undefined,
+    permits: lock === 'semaphore' || lock === 'groups' ? permits : undefined,
     asked: moments(),
     acquired: moments(),
     released: moments(),

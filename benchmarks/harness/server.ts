@@ -8,6 +8,12 @@ const lookEvery = 50
 /** If fewer bytes than this arrive between two checks, the server is quiet. */
 const quiet = 1_000
 
+/**
+ * Commands that take less time than this, in µs, are not recorded. A script takes longer, and the commands that it calls
+ * take less. If these were recorded too, the script would take longer.
+ */
+const shortest = 10
+
 export interface Snapshot {
   /** When the snapshot was taken, in monotonic ms. This is the middle between the request and the reply. */
   readonly at: number
@@ -93,6 +99,25 @@ export class Server {
       calls,
       usec,
     }
+  }
+
+  /** Records the time of each script call from now on. Changes the settings of the server, so it has to be `own`. */
+  async recordScripts(): Promise<void> {
+    await this.redis.config('SET', 'slowlog-max-len', 100_000, 'slowlog-log-slower-than', shortest)
+    await this.redis.slowlog('RESET')
+  }
+
+  /** Returns the times of the script that was called most often since `recordScripts`, in µs. Ends the recording. */
+  async scriptTimes(): Promise<number[]> {
+    await this.redis.config('SET', 'slowlog-log-slower-than', -1)
+    const times = new Map<string, number[]>()
+    for (const [, , usec, [name, sha]] of (await this.redis.slowlog('GET', -1)) as [0, 0, number, string[]][]) {
+      if (name?.toLowerCase() !== 'evalsha') continue
+      const of = times.get(sha!) ?? []
+      times.set(sha!, of)
+      of.push(usec)
+    }
+    return [...times.values()].sort((a, b) => b.length - a.length)[0] ?? []
   }
 
   get canFreeze(): boolean {

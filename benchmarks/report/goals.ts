@@ -1,5 +1,6 @@
 /** The project's goals for redis-baton. '2 × 8' means 2 processes with 8 waiters each. */
 import { across, admission, atLeast, atMost, best, faults, figure, type Goal, handoff, ratio, within } from './goal.ts'
+import { words } from './html-measures.ts'
 
 const broken = ['overlaps', 'unfinished', 'errors'] as const
 
@@ -247,6 +248,55 @@ export const quorum: readonly Goal[] = [
       'quorum-uncontended-5',
       `baton-${mode}-quorum`,
       atMost(2),
+    ),
+  ),
+]
+
+/** How many groups, and how many waiters; the scenarios that drain such queues. */
+const crowds = ['1x10', '10x10', '1x1000', '10x1000', '1000x1000', '1x10000', '10x10000', '1000x10000'] as const
+
+/** Goals for a semaphore with groups, and for one without, beside the semaphore of before there were groups. */
+export const groups: readonly Goal[] = [
+  faults('overlaps, calls that never return, and errors: groups', ['groups'], /^baton/, broken),
+  ...['2x1', ...crowds].map(crowd =>
+    figure(`commands per acquisition, groups-${crowd}`, 'commands', `groups-${crowd}`, 'baton-groups', atMost(2.1), 2),
+  ),
+  ...(
+    [
+      ['10x10', '1x10'],
+      ['1000x1000', '1x1000'],
+      ['1000x10000', '1x10000'],
+      ['1x10000', '1x10'],
+      ['10x10000', '10x10'],
+    ] as const
+  ).map(([many, few]) =>
+    across(
+      `script of a release p50, groups-${many} ÷ groups-${few}`,
+      'releaseP50',
+      `groups-${many}`,
+      `groups-${few}`,
+      'baton-groups',
+      atMost(1.3),
+    ),
+  ),
+  ...modes.flatMap(mode =>
+    (
+      [
+        ['bytes', 'semaphore-2x8', atMost(1.01)],
+        ['commandTime', 'semaphore-2x8', atMost(1.05)],
+        ['releaseCost', 'semaphore-drain-10000', atMost(1.05)],
+        ['throughput', 'semaphore-2x8', atLeast(0.95)],
+        ['throughput', 'semaphore-2x8-hold5', atLeast(0.95)],
+      ] as const
+    ).map(([measure, scenario, limit]) =>
+      ratio(
+        `${words[measure].title}, ${mode}, ${scenario}`,
+        measure,
+        scenario,
+        `baton-${mode}`,
+        `before-${mode}`,
+        limit,
+      ),
     ),
   ),
 ]

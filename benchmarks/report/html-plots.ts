@@ -27,7 +27,7 @@ export function plotsOf(scenario: Scenario, entries: readonly Entry[]): Markup {
   )
   // These scenarios have no plot of fairness. A lone caller shares the lock with no other caller. Fair and unfair
   // callers of one key are not meant to have equal shares, and neither are readers and writers.
-  const shared = !['uncontended', 'mixed', 'phases', 'quorumAlone'].includes(subject)
+  const shared = !['uncontended', 'mixed', 'phases', 'quorumAlone', 'jobs'].includes(subject)
   return markup`${handoffPlot(entries)}<div class="pair">${small}${shared && fairnessPlot(entries)}</div>`
 }
 
@@ -121,6 +121,16 @@ const smallPlots: Readonly<Record<Subject, readonly Small[]>> = {
       'Of all pairs of requests, the share in which the later request was granted first. 0 means that the order was kept.',
     ],
     commands,
+  ],
+  groups: [
+    drained,
+    ['releaseP50', 'Server time of a release, by the time of its script alone. Less is better.'],
+    commands,
+  ],
+  jobs: [
+    drained,
+    ['waitMaxSmall', 'The longest wait of a job of the small tenants. Less is better.'],
+    ['mostOfGroup', 'How many jobs of one tenant ran at a time, at most. The limit is 3.'],
   ],
   drain: [drained, ['releaseCost', 'Server time per release while the queue is drained. Less is better.'], commands],
   'crash-holder': [nextGrant],

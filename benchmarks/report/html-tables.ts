@@ -80,6 +80,11 @@ const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
   ],
   admission: [['admission', false]],
   burst: [['drain', false]],
+  groups: [['releaseP50', false]],
+  jobs: [
+    ['drain', false],
+    ['waitMaxSmall', false],
+  ],
   drain: [['drain', false]],
   'crash-holder': [['nextGrant', false]],
   'crash-waiters': [['nextGrant', false]],

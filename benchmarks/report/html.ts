@@ -64,7 +64,21 @@ ${notMeasured(results)}</section>
 function scenarioSection(results: Results, i: number): Markup {
   const scenario = results.scenarios[i]!
   const entries = entriesOf(results, scenario)
-  const { processes, waiters, keys, hold, mixed, permits, inUse, writerEvery, servers, frozen, apart } = scenario
+  const {
+    processes,
+    waiters,
+    keys,
+    hold,
+    mixed,
+    permits,
+    inUse,
+    writerEvery,
+    groups,
+    groupLimit,
+    servers,
+    frozen,
+    apart,
+  } = scenario
   const many = [
     plural(processes, 'process', 'processes'),
     `${plural(waiters, 'waiter')} in each process`,
@@ -74,6 +88,8 @@ function scenarioSection(results: Results, i: number): Markup {
     ...(permits ? [plural(permits, 'permit')] : []),
     ...(inUse ? [`another process holds ${plural(inUse, 'more permit')} of the semaphore`] : []),
     ...(writerEvery ? [`1 waiter in ${writerEvery} is a writer`] : []),
+    ...(groups ? [plural(typeof groups === 'number' ? groups : groups.length, 'group')] : []),
+    ...(groupLimit ? [`at most ${plural(groupLimit, 'holder')} of a group`] : []),
     ...(servers ? [plural(servers, 'server')] : []),
     ...(frozen ? [`${number(frozen)} of them frozen`] : []),
     ...(apart ? ['each waiter has its own client'] : []),

@@ -1,7 +1,7 @@
 /** Decides which of the project's goals a run has reached. */
 import type { Attainment, Results } from '../contract.ts'
 import { type Goal, measured, median } from './goal.ts'
-import { delayed, otherKinds, quorum, unthrottled } from './goals.ts'
+import { delayed, groups, otherKinds, quorum, unthrottled } from './goals.ts'
 
 /** 'not steady': this run reached the goal, but another run on the same machine missed it. */
 export type Verdict = 'reached' | 'not steady' | 'missed' | 'not measured'
@@ -19,7 +19,8 @@ export function verdict(goal: Goal, run: Results, others: readonly Results[]): V
  */
 export function attainments(run: Results): Attainment[] {
   const { rtt } = run.machine
-  const goals = rtt === 0 ? [...unthrottled, ...otherKinds, ...quorum] : rtt === 1 ? [...delayed, ...quorum] : []
+  const goals =
+    rtt === 0 ? [...unthrottled, ...otherKinds, ...quorum, ...groups] : rtt === 1 ? [...delayed, ...quorum] : []
   return goals.flatMap(goal => {
     const found = within(goal, run)
     if (found === 'not measured') return []

@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { type ClientOptions, type Lease, type Lock, LockClient, type LockOptions } from '../../src/index.ts'
-import { asksFair, type Contender, type Rival, type RivalClient, type Setting } from '../contract.ts'
+import { type ClientOptions, type Lease, type Lock, LockClient, type SemaphoreOptions } from '../../src/index.ts'
+import { asksFair, type Contender, groupOf, type Rival, type RivalClient, type Setting } from '../contract.ts'
 import { allBut } from '../scenarios.ts'
 
 const oneServer = 'it uses only the first server, which is never frozen'
@@ -102,6 +102,33 @@ export const batonUnfairQuorum: Rival = {
   open: async setting => openQuorum(setting, { fairAfter: Number.POSITIVE_INFINITY }),
 }
 
+export const batonGroups: Rival = {
+  ...ours,
+  name: 'baton-groups',
+  fair: true,
+  locks: ['groups'],
+  note: "redis-baton's semaphore; each call has the group and the groupLimit of its waiter. One LockClient per process.",
+  open: async setting => {
+    const { processes, process, waiters, groupLimit } = setting
+    // The waiters that the order 'hold' adds take all permits, so their group has no limit.
+    return open(setting, {}, waiter =>
+      waiter < waiters ? { group: `${groupOf(setting, processes, process, waiter)}`, groupLimit } : { group: 'all' },
+    )
+  },
+}
+
+/** A semaphore whose waiters have no group, to compare with groups. Both are measured in each round. */
+export const batonNoGroups: Rival = {
+  ...batonGroups,
+  name: 'baton-no-groups',
+  note: "redis-baton's semaphore, fair, without groups, to compare with groups.",
+  skips: allBut(
+    ['groups-2x1', 'groups-1x10', 'groups-1x1000', 'groups-1x10000', 'groups-jobs'],
+    'it has no groups, so their number changes nothing',
+  ),
+  open: async setting => open(setting, { fair: true }),
+}
+
 let quorums = 0
 
 /** Opens a client over all servers, and counts how often the client asks them for a lock. */
@@ -146,7 +173,7 @@ function openMutex(setting: Setting, options: ClientOptions): RivalClient {
 function open(
   setting: Setting,
   options: ClientOptions,
-  callOptions?: (waiter: number) => LockOptions,
+  callOptions?: (waiter: number) => SemaphoreOptions,
   servers?: readonly string[],
 ): OpenClient {
   const { url, lease, process } = setting
@@ -180,11 +207,11 @@ function locking(
   locks: LockClient,
   { lock: kind, permits = 1 }: Setting,
   reading: boolean,
-  ofCall: LockOptions | undefined,
+  ofCall: SemaphoreOptions | undefined,
 ): (key: string) => Promise<Lease> {
-  if (kind !== 'semaphore' && kind !== 'readWrite') return key => locks.lock(key, ofCall)
+  if (kind !== 'semaphore' && kind !== 'groups' && kind !== 'readWrite') return key => locks.lock(key, ofCall)
   const make = (key: string): Lock => {
-    if (kind === 'semaphore') return locks.semaphore(key, permits)
+    if (kind !== 'readWrite') return locks.semaphore(key, permits)
     const { read, write } = locks.readWrite(key)
     return reading ? read : write
   }

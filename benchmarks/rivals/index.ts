@@ -7,12 +7,16 @@ import {
   batonFairMutex,
   batonFairQuorum,
   batonFairSingle,
+  batonGroups,
   batonMixed,
+  batonNoGroups,
   batonUnfair,
   batonUnfairMutex,
   batonUnfairQuorum,
   batonUnfairSingle,
 } from './baton.ts'
+import { bottleneck } from './bottleneck.ts'
+import { bullmq } from './bullmq.ts'
 import { etcd, etcdElection } from './etcd.ts'
 import { floorBlpop, floorBroadcast, floorPublish, floorSet } from './floors.ts'
 import { versionIn, versionOf as versionOfPackage } from './installed.ts'
@@ -58,6 +62,8 @@ export const rivals: readonly Rival[] = [
   batonUnfairSingle,
   batonFairQuorum,
   batonUnfairQuorum,
+  batonGroups,
+  batonNoGroups,
   floorPublish,
   floorBlpop,
   floorBroadcast,
@@ -87,6 +93,8 @@ export const rivals: readonly Rival[] = [
   redissonReadWrite,
   liveMutex,
   liveMutexSocket,
+  bullmq,
+  bottleneck,
   postgres,
   etcd,
   etcdElection,

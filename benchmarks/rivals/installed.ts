@@ -14,6 +14,8 @@ import { constants, runInThisContext } from 'node:vm'
  */
 const known: Readonly<Record<string, string>> = {
   '@sesamecare-oss/redlock': '1.4.0',
+  bottleneck: '2.19.5',
+  bullmq: '6.7.0',
   etcd3: '1.1.2',
   ioredfour: '1.4.3',
   'live-mutex': '0.2.25',

@@ -11,7 +11,17 @@ import type { Figures } from '../contract.ts'
 import { sentBetween } from '../harness/census.ts'
 import { now } from '../harness/clock.ts'
 import type { Worker } from '../harness/crew.ts'
-import { distribution, handoffs, jain, ordinary, overtaking, shares, withoutGaps } from '../harness/measures.ts'
+import {
+  distribution,
+  handoffs,
+  jain,
+  ofGroups,
+  ordinary,
+  overtaking,
+  quantile,
+  shares,
+  withoutGaps,
+} from '../harness/measures.ts'
 import { merge, type Part } from '../harness/samples.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
@@ -26,11 +36,13 @@ const enough = 300
 
 export async function queue(stage: Stage): Promise<Findings> {
   const { scenario, server, limits, census } = stage.terms
-  const { processes, waiters, hold, kind, permits = 1 } = scenario
+  const { processes, waiters, hold, kind, permits = 1, groups } = scenario
   const all = processes * waiters
   const crew = await stage.hireAll()
   const times = Math.max(1, Math.round(kind === 'drain' ? enough / all : 1))
   const parts: Part[] = []
+  const recorded = groups !== undefined && kind === 'drain' && server.own
+  const releases: number[] = []
   let drained = 0
   let commands = 0
   let usec = 0
@@ -38,10 +50,11 @@ export async function queue(stage: Stage): Promise<Findings> {
   let figures: Figures = {}
   let last = { from: 0, to: 0 }
   for (let time = 0; time < times; time++) {
-    await crew[0]!.ask({ op: 'hold', count: permits }, limits.answer)
     const empty = await server.snapshot()
+    await crew[0]!.ask({ op: 'hold', count: permits }, limits.answer)
     await enqueue(stage, crew, kind === 'burst' ? gap : 0, hold)
     const before = await server.snapshot()
+    if (recorded) await server.recordScripts()
     const { calledAt } = await crew[0]!.ask({ op: 'drop' }, limits.answer)
     const files = crew.map(() => stage.file())
     const giveUpAt = now() + limits.drain
@@ -49,6 +62,7 @@ export async function queue(stage: Stage): Promise<Findings> {
       crew.map((worker, i) => worker.ask({ op: 'collect', giveUpAt, file: files[i]! }, limits.drain + limits.answer)),
     )
     const after = await server.snapshot()
+    if (recorded) releases.push(...(await server.scriptTimes()))
     const ended = ending(answers)
     const mine = await stage.read(files)
     parts.push(...mine)
@@ -63,13 +77,17 @@ export async function queue(stage: Stage): Promise<Findings> {
   const samples = merge(parts, scenario)
   const everything = { from: 0, to: Number.POSITIVE_INFINITY }
   const counts = shares(samples, all, everything)
+  // The first holders, which the samples do not contain, have acquired and released, too.
+  const cycles = samples.length + times * permits
   const onServer =
-    census?.size && commands > 0 ? { commands: commands / samples.length, releaseCost: usec / samples.length } : {}
+    census?.size && commands > 0 ? { commands: commands / cycles, releaseCost: usec / samples.length } : {}
   return {
     figures: withoutGaps({
       ...figures,
       ...ordinary(samples, all, everything),
       ...onServer,
+      releaseP50: quantile(Float64Array.from(releases), 0.5),
+      ...(typeof groups === 'object' && ofGroups(samples, scenario, last.from)),
       throughput: samples.length / (drained / 1_000),
       clientCpu: cpu / samples.length,
       drain: drained / times,

@@ -75,13 +75,15 @@ export class Stage {
     signal.throwIfAborted()
     const worker = new Worker(command)
     this.#crew.add(worker)
-    const { processes, lock, permits, inUse = 0, writerEvery, servers, apart } = scenario
+    const { processes, lock, permits, inUse = 0, writerEvery, groups, groupLimit, servers, apart } = scenario
     const sharing = {
       ...(servers && { servers: urls }),
       ...(apart && { apart }),
       ...(lock && { lock }),
       ...(permits && { permits: permits + inUse }),
       ...(writerEvery && { writerEvery }),
+      ...(groups && { groups }),
+      ...(groupLimit && { groupLimit }),
     }
     const url = urls[0]!
     const setting: Setting = { rival: rival.name, url, namespace, process, processes, waiters, lease, ...sharing }

@@ -163,6 +163,11 @@ export class Station {
   ): Promise<void> {
     const samples = this.#samples
     try {
+      if (contender.run) {
+        const { acquired, released } = await contender.run(key, hold)
+        samples.finish(samples.add(waiter, asked, acquired, released), now())
+        return
+      }
       const release = await contender.acquire(key)
       const acquired = now()
       if (acquired + hold < openAt) await until(openAt)

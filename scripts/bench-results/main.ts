@@ -25,12 +25,14 @@ const files = {
 } as const
 
 /**
- * The result files of runs that measure semaphores, read-write locks, a quorum, or locks that are not in Redis, with
+ * The result files of runs that measure semaphores, groups, read-write locks, a quorum, or locks that are not in Redis, with
  * their headings. A file may be missing.
  */
 const ofKinds = {
   'semaphores.json': 'Semaphores',
   'semaphore-and-mutex.json': 'Semaphore and mutex, seven rounds',
+  'groups.json': 'Groups',
+  'semaphore-before.json': 'The semaphore before there were groups',
   'read-write.json': 'Read-write locks',
   'quorum.json': 'Several servers',
   'quorum-rtt-1.json': 'Several servers, with 1 ms of network delay',

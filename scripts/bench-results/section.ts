@@ -5,7 +5,7 @@
 import { markdownTable } from 'markdown-table'
 import { lockOf, type Measure, type Results, type Scenario, type Trial } from '../../benchmarks/contract.ts'
 import { type Goal, measured, ranged } from '../../benchmarks/report/goal.ts'
-import { delayed, otherKinds, quorum, unthrottled } from '../../benchmarks/report/goals.ts'
+import { delayed, groups, otherKinds, quorum, unthrottled } from '../../benchmarks/report/goals.ts'
 import { capital } from '../../benchmarks/report/html-measures.ts'
 import { roundsOf } from '../../benchmarks/report/rounds.ts'
 import { type Subject, subjectOf } from '../../benchmarks/report/subject.ts'
@@ -48,6 +48,15 @@ const columns: Readonly<Record<Subject, readonly Column[]>> = {
   admission: [['until all run, ms', 'admission', 2], ['messages', 'messages', 0], commands],
   uncontended: [...[cycle, cycles, commands], ['server CPU, µs', 'serverCpu', 1], ['client CPU, µs', 'clientCpu', 1]],
   burst: [['drain, ms', 'drain', 0], ['inverted pairs', 'inversions', 3], overtaken, handoff],
+  groups: [['script of a release p50, µs', 'releaseP50', 1], ...[commands], ['drain, ms', 'drain', 0], speed],
+  jobs: [
+    ['all jobs, ms', 'drain', 0],
+    ['longest wait, small tenants, ms', 'waitMaxSmall', 1],
+    ['at once', 'mostAtOnce', 0],
+    ['of one tenant', 'mostOfGroup', 0],
+    ...[commands],
+    ['client CPU, µs', 'clientCpu', 0],
+  ],
   drain: [['drain, ms', 'drain', 1], speed, ['server time per release, µs', 'releaseCost', 1], commands],
   'crash-holder': [['next grant, ms', 'nextGrant', 1]],
   'crash-waiters': [
@@ -116,7 +125,7 @@ export function section(all: Results, rtt: Results, others: Readonly<Record<stri
 
 /** Returns the section for a run that measures semaphores, read-write locks or a quorum, or mutexes outside Redis. */
 export function sectionOfKind(title: string, file: string, results: Results): string {
-  const goals = [...otherKinds, ...quorum].filter(goal => verdict(goal, results, []) !== 'not measured')
+  const goals = [...otherKinds, ...quorum, ...groups].filter(goal => verdict(goal, results, []) !== 'not measured')
   const all = ordered(results)
   const own = all.filter(scenario => lockOf(scenario) !== 'mutex')
   const tables = (own.length > 0 ? own : all)

@@ -4,6 +4,7 @@ import {
   handoffs,
   jain,
   longestOfPhases,
+  ofGroups,
   ordinary,
   overtaking,
   shares,
@@ -146,6 +147,21 @@ describe('of a read-write lock', () => {
     ]
     expect(handoffs(samplesOf(rows, lock), always).overlaps).toBe(2)
   })
+})
+
+test('of groups: the longest wait but for the largest group, and how many hold at a time', () => {
+  const samples = samplesOf(
+    [
+      [0, 0, 1, 10, 20], // this waiter and the next one are of the large group
+      [1, 0, 1, 11, 19],
+      [0, 1, 8, 18, 30], // this waiter has a group of its own, and its wait counts from 9 on
+      [0, 0, 2, 30, 40],
+    ],
+    { lock: 'groups', permits: 3 },
+  )
+  const jobs = { name: '', title: '', kind: 'burst', processes: 2, waiters: 2, keys: 1, hold: 1 } as const
+  const figures = ofGroups(samples, { ...jobs, groups: [2, 1, 1] }, 9)
+  expect(figures).toEqual({ waitMaxSmall: 9, mostAtOnce: 3, mostOfGroup: 2 })
 })
 
 describe('overtaking', () => {

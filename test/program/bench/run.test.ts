@@ -6,7 +6,9 @@ import { sentBetween, watchCommands } from '../../../benchmarks/harness/census.t
 import { Server } from '../../../benchmarks/harness/server.ts'
 import { htmlReport } from '../../../benchmarks/report/html.ts'
 import { goalsTable, tables } from '../../../benchmarks/report/table.ts'
-import { batonFair, batonFairMutex } from '../../../benchmarks/rivals/baton.ts'
+import { batonFair, batonFairMutex, batonGroups, batonNoGroups } from '../../../benchmarks/rivals/baton.ts'
+import { bottleneck } from '../../../benchmarks/rivals/bottleneck.ts'
+import { bullmq } from '../../../benchmarks/rivals/bullmq.ts'
 import { floorSet } from '../../../benchmarks/rivals/floors.ts'
 import { run } from '../../../benchmarks/run.ts'
 import { scenarios } from '../../../benchmarks/scenarios.ts'
@@ -120,6 +122,29 @@ test('a scenario is only for rivals with its kind of lock, and the results show 
   expect(handoff).toMatchObject({ goal: '≤ 1.15', verdict: near ? 'reached' : 'missed' })
   expect(goalsTable(results)).toMatch(/^The project’s goals for redis-baton\n.*(\n.*)* reached/m)
   expect(htmlReport(results)).toContain('<h2>Goals</h2>')
+})
+
+test('the jobs of tenants: which libraries keep the limit of a tenant, and which also that of all', async () => {
+  const jobs = scenarios.find(({ name }) => name === 'groups-jobs')!
+  const few = { ...jobs, processes: 2, waiters: 16, hold: 20, groups: [16, 8, 8], permits: 4, groupLimit: 3 }
+  const rivals = [batonGroups, batonNoGroups, bullmq, bottleneck]
+  const { url } = await ownServer()
+  const results = await run({ ...plan, scenarios: [few], rivals, rounds: 1, url }, quietly, forever)
+  const most: Record<string, readonly [all: number, ofOne: number]> = {
+    'baton-groups': [4, 3],
+    'baton-no-groups': [4, 4],
+    bullmq: [9, 3],
+    bottleneck: [4, 3],
+  }
+  expect(results.trials.map(({ rival }) => rival)).toEqual(Object.keys(most))
+  for (const { rival, figures } of results.trials) {
+    expect(figures, rival).toMatchObject({ acquisitions: 32, unfinished: 0, errors: 0 })
+    const [all, ofOne] = most[rival]!
+    expect(figures.mostAtOnce, rival).toBeLessThanOrEqual(all)
+    expect(figures.mostOfGroup, rival).toBeLessThanOrEqual(ofOne)
+  }
+  expect(tables(results)).toMatch(/^ *baton-groups /m)
+  expect(htmlReport(results)).toContain('3 groups')
 })
 
 test('commands are those that clients send, not those that scripts call', async () => {
