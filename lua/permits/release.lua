@@ -47,7 +47,7 @@ if minHold then
     redis.call('ZREM', deadlines, id)
     redis.call('HDEL', lock, id)
     redis.call('HSET', lock, kept, record:sub(1, CLAIM_AT - 1) .. kept .. terms, 'keep', keep)
-    -- include: disown
+    -- include: relinquish
     if queued then
       -- include: spent { length = till * 1000 - record:sub(1, TOKEN_END) }
       if spent then
