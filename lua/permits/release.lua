@@ -37,17 +37,18 @@ if minHold then
   local least = record:match(MIN_HOLD, RECORD_TERMS_AT)
   -- include: time
   local till = least and math.min(math.floor(record:sub(1, TOKEN_END) / 1000), now) + least
-  if till and till > now then
+  local first, kept = id:sub(1, 1), KEPT .. id:sub(2)
+  -- A repeated heartbeat may have been granted the id again, after its first hold was retained. One of them is enough.
+  if till and till > now and not redis.call('HMGET', lock, kept)[1] then
     -- include: life { deadline = till }
     redis.call('PEXPIREAT', lock, keep)
     redis.call('PEXPIREAT', deadlines, keep)
-    local first, kept = id:sub(1, 1), KEPT .. id:sub(2)
     local terms = record:sub(RECORD_TERMS_AT):gsub(MIN_HOLD_TERM, '%0,' .. first, 1)
     redis.call('ZADD', deadlines, till, kept)
     redis.call('ZREM', deadlines, id)
     redis.call('HDEL', lock, id)
     redis.call('HSET', lock, kept, record:sub(1, CLAIM_AT - 1) .. kept .. terms, 'keep', keep)
-    -- include: disown
+    -- include: relinquish
     if queued then
       -- include: spent { length = till * 1000 - record:sub(1, TOKEN_END) }
       if spent then

@@ -13,6 +13,7 @@
 --   now        ms      the server's time
 --   clock      µs      the last ticket or token
 --   queued?    ms      the time until which the queue's keys live
+--   mark?      string  see lua/shared/permits.lua; of a semaphore with groups, it also says that there are groups
 --   keep       ms      the time at which the lock's key expires
 -- Changes
 --   taken      number  without the permits of the ended holds
@@ -50,7 +51,7 @@ if taken > 0 then
     taken = 0
     redis.call('UNLINK', lock)
     redis.call('HSET', lock, 'clock', string.format('%.0f', clock), 'keep', keep)
-    if queued then redis.call('HSET', lock, 'queued', queued) end
+    if mark or queued then redis.call('HSET', lock, 'queued', mark or queued) end
     redis.call('PEXPIREAT', lock, keep)
   end
 end

@@ -11,6 +11,7 @@
 --   turns?      ZSET     only of a semaphore with groups: see lua/permits/semaphore/groups/settle.lua
 --   shares?     HASH     only of a semaphore with groups: see lua/permits/semaphore/groups/settle.lua
 --   lines       ZSETs   the queues of the fair waiters
+--   mark?       string  see lua/shared/permits.lua
 --   now         ms       the server's time
 --   micros      µs       the server's time
 --   stamp       string   the server's time, µs as text

@@ -276,6 +276,7 @@ export class KeyState extends Line implements Due {
   /** Ends the wait with a grant. */
   #hold(waiter: Waiter, grant: Granted, now: number): void {
     waiter.alone = this.alone
+    waiter.latest = grant.token
     if (this.releasedAt !== undefined) waiter.handoff = now - this.releasedAt
     this.releasedAt = undefined
     this.others?.taken(grant.via === 'immediate' || grant.via === 'wakeup', now)
@@ -305,6 +306,8 @@ export class KeyState extends Line implements Due {
   #granted(waiter: Waiter, grant: Granted, now: number): void {
     const { grant: meaning } = inState[waiter.state]
     if (meaning === 'take-back') return this.port.leave(waiter)
+    // A hold whose lease has ended still lasts for its `minHold`, so it must not be given back.
+    if (meaning === 'check' && waiter.claim.minHold && grant.token === waiter.latest) return
     if (meaning === 'check') return this.port.check(waiter, grant.token)
     if (this.port.closed) {
       this.present -= 1

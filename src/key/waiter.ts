@@ -125,7 +125,10 @@ export class Waiter {
   seen: number | undefined
   /** According to a message, the grant with this token was taken away before the waiter received it; 0 if none. */
   lost = 0
-  /** If replicas have to confirm grants: the largest token that this waiter has been granted so far. Otherwise 0. */
+  /**
+   * If replicas have to confirm grants: the largest token that this waiter has been granted so far. Otherwise 0, or after
+   * the wait the token of its hold.
+   */
   latest = 0
   /** When replicas were asked about this waiter's first unconfirmed grant, in monotonic ms. */
   unconfirmedSince: number | undefined

@@ -161,6 +161,9 @@ export class MemoryLock {
     this.#holds.set(nameOf(retained), retained)
     this.#firstEnd = Math.min(this.#firstEnd, retained.until)
     this.#tellEnd(left)
+    // If the group is full, its first waiter is not the next one.
+    const mate = hold.group && this.#queue.find(this.#turns.isMate(hold))
+    if (mate) this.#hub.ends(this.name, left, mate.asked.id)
     return true
   }
 

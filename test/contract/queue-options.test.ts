@@ -161,6 +161,23 @@ describe('minHold', () => {
     }
   })
 
+  test.each(kindsHere.filter(({ kind }) => kind === 'semaphore'))(
+    'keeps the room in a group taken, too, and ends for those who wait for it ($kind)',
+    async () => {
+      const key = freshKey()
+      const long = { waiterTtl: 60_000, lease: 60_000 }
+      const [jobs, other] = [client(long), client(long)].map(each => each.semaphore(key, 2))
+      const limited = { group: 'g', groupLimit: 1 }
+      const kept = await jobs!.lock({ ...limited, minHold: 1_000 })
+      const next = other!.lock(limited)
+      await eventually(async () => (await jobs!.inspect()).waiters.length === 1)
+      await kept.release()
+      expect((await jobs!.inspect()).groups).toMatchObject([{ group: 'g', taken: 1, waiting: 1 }])
+      await (await promptly(next)).release()
+      expect(await jobs!.inspect()).toMatchObject({ taken: 0 })
+    },
+  )
+
   test.each(kindsHere.filter(({ kind }) => kind === 'mutex'))(
     'is not moved by re-entries, and outlasts the last of them ($kind)',
     async ({ clients }) => {

@@ -17,6 +17,18 @@ test('I4 after the deadlines were lost, no permits stay taken without a holder',
   expect(await semaphore.acquire(one('2/3'))).toMatchObject({ status: 'granted' })
 })
 
+test('I1 after the deadlines were lost, the semaphore still knows that it has groups', async () => {
+  const semaphore = await TestSemaphore.on()
+  const { redis, names } = semaphore
+  await semaphore.acquire(one('1/3;;;a'))
+  await redis.del(names.deadlines)
+  const next = one('1/3;;;b')
+  await semaphore.acquire(next)
+  expect(await redis.hgetall(names.lock)).toMatchObject({ queued: 'g', ':b': '1' })
+  await semaphore.release(next)
+  expect(await redis.hgetall(names.lock)).not.toHaveProperty(':b')
+})
+
 test('I4 after the deadlines were lost, a heartbeat of a waiter that had been granted permits still works', async () => {
   const semaphore = await TestSemaphore.on()
   const ear = semaphore.redis.duplicate()

@@ -110,6 +110,8 @@ export class Beliefs implements ClientWatcher {
 
   abandoned(): void {}
 
+  used(): void {}
+
   look(): void {
     for (const [id, { hold, client }] of this.#open) {
       const { is } = hold.state

@@ -15,6 +15,7 @@ import {
   isHeld,
   isReadWrite,
   isShared,
+  keptId,
   type LockState,
   largestOf,
   liveHolders,
@@ -30,6 +31,13 @@ import { Runs } from './runs.ts'
 import type { Server } from './server.ts'
 import { Shares } from './shares.ts'
 import type { Answer, Grant, Watcher } from './witness.ts'
+
+/** A grant that the lock must keep until this time, in ms by the server's clock, whatever its caller does. */
+interface Kept {
+  readonly lock: string
+  readonly token: number
+  readonly until: number
+}
 
 interface Open {
   readonly hold: Hold
@@ -61,6 +69,15 @@ export class Checks implements Watcher, ClientWatcher {
    */
   readonly #queued = new Map<string, Map<string, number>>()
   readonly #abandoned = new Set<string>()
+  /** The latest grant to each id, and since when the server has it. */
+  readonly #grants = new Map<string, Kept>()
+  /**
+   * The grants that have a `minHold`, by their ids; of a mutex, without those whose owner has re-entered. If the first hold
+   * of such an owner is released before the others, the last one has its `minHold`, but only if it is released, too.
+   */
+  readonly #kept = new Map<string, Kept>()
+  /** Tokens of mutexes whose owner has re-entered. */
+  readonly #entered = new Set<number>()
   /** For each reader, how many writers were granted the lock since the reader was queued. */
   readonly #turns = new Map<string, number>()
   /** For read-write locks: the ids of claims that write. */
@@ -129,6 +146,8 @@ export class Checks implements Watcher, ClientWatcher {
     const { id, owner } = claim
     this.#follows(lock, token)
     this.#issued(id, token)
+    this.#grants.set(id, { lock, token, until: now })
+    this.#keeps(state, now, lock)
     this.#runs.granted(id, lock, token, lastToken)
     if (isReadWrite(lock)) this.reentries.agree(lock, state, now)
     else if (isShared(lock)) this.#fits(lock, grant)
@@ -145,6 +164,7 @@ export class Checks implements Watcher, ClientWatcher {
 
   reentered(lock: string, id: string, token: number): void {
     this.#issued(id, token)
+    if (!isShared(lock)) this.#entered.add(token)
     this.#queued.get(lock)?.delete(id)
   }
 
@@ -170,6 +190,9 @@ export class Checks implements Watcher, ClientWatcher {
 
   taken(ids: readonly string[]): void {
     for (const id of ids) this.#taken.add(id)
+    for (const [id, { token }] of this.#kept) {
+      if (ids.some(each => each === keptId(id) || this.#tokens.get(each)?.has(token))) this.#kept.delete(id)
+    }
   }
 
   joined(id: string, ticket: number, lock: string, again: boolean): void {
@@ -228,6 +251,29 @@ export class Checks implements Watcher, ClientWatcher {
     this.#abandoned.add(this.#holdOf(lease).name.id)
   }
 
+  /** Called when a caller gets its lease. A grant that no caller gets is given back, whatever its `minHold` is. */
+  used(lease: Lease, minHold: number): void {
+    const { id } = this.#holdOf(lease).name
+    const { lock, token, until } = this.#grants.get(id) ?? {}
+    if (minHold === 0 || lease.via === 'reentry' || token !== lease.fencingToken || this.#taken.has(id)) return
+    this.#kept.set(id, { lock: lock!, token, until: until! + minHold })
+  }
+
+  /** Checks that the server still has each hold whose `minHold` has not passed. */
+  #keeps(state: LockState, now: number, lock: string): void {
+    for (const [id, { lock: own, token, until }] of this.#kept) {
+      if (until <= now || this.#entered.has(token)) this.#kept.delete(id)
+      else if (
+        own === lock &&
+        !(isShared(lock) ? liveHolders(state, now) : [state.holder]).some(each => each?.token === token)
+      )
+        this.#failed(
+          'I1',
+          `the server no longer has ${id}, whose minHold lasts for another ${(until - now).toFixed(3)} ms`,
+        )
+    }
+  }
+
   /**
    * Runs after each event. Checks that the server has every hold that a client believes it has. If a client no longer
    * wants a hold or a queue place, checks that it is soon gone from the server.
@@ -235,6 +281,7 @@ export class Checks implements Watcher, ClientWatcher {
   look(now: number, nets: readonly Net[]): void {
     const [{ server, weather }] = nets as [Net]
     this.#lookForOrphans(now, server, weather.refusal !== undefined)
+    for (const { lock } of this.#kept.values()) this.#keeps(server.lock(lock), server.now, lock)
     for (const [id, { hold, client, lock }] of this.#open) {
       const { is } = hold.state
       if (client.process.dead || is === 'released' || is === 'lost') this.#open.delete(id)

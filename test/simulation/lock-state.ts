@@ -23,6 +23,12 @@ const ALL = 1_000_000_000
 const ID_LENGTH = 28
 const TOKEN_LENGTH = 16
 
+/**
+ * After the release of a hold with `minHold`, the first character of its id is this one in Redis, until the time has passed
+ * (lua/shared/retain.lua).
+ */
+const KEPT = '!'
+
 /** What the deadline of a waiter has more than that of a hold (lua/shared/live.lua). */
 const WAITER = 10_000_000_000_000
 
@@ -71,6 +77,15 @@ export const nothing: LockState = {
   queue: [],
   shares: new Map(),
   keptUntil: Number.POSITIVE_INFINITY,
+}
+
+/** Returns the id that a hold has in Redis after its release, if it has a `minHold` that has not passed. */
+export function keptId(id: string): string {
+  return KEPT + id.slice(1)
+}
+
+export function isKept(id: string): boolean {
+  return id.startsWith(KEPT)
 }
 
 /** Returns the keys of a lock's fair queues. */
@@ -201,7 +216,9 @@ function readHolder(keys: Keyspace, lock: string): Pick<LockState, 'holder' | 'h
   if (!hash || text === undefined) return nothing
   const known = decodeHolder(textOf(text))
   if (!known) throw new Error(`not a holder: ${text}`)
-  const { token, until, claim } = known
+  const { token, until } = known
+  const kept = text.split(' ')[2]!.startsWith(KEPT)
+  const claim = kept ? { ...known.claim, id: keptId(known.claim.id) } : known.claim
   const holder = { token, lastToken: token + BLOCK, claim }
   if (!hash.has('holds')) return { holder, holds: new Map([[claim.id, until]]) }
   const all = keys.sortedSet(namesOfMutex(lock).deadlines)?.members ?? []
@@ -218,7 +235,7 @@ function readHolders(keys: Keyspace, lock: string): Pick<LockState, 'holders' | 
     const token = Number(record.slice(0, TOKEN_LENGTH))
     const claim = claimOf(lock, record.slice(TOKEN_LENGTH + 1))
     taken += claim.wants![0]
-    holders.set(id, { token, lastToken: token, claim })
+    holders.set(id, { token, lastToken: token, claim: { ...claim, id } })
   }
   const numbers = [...holders.values()].flatMap(({ claim }) => claim.slots ?? []).sort((a, b) => a - b)
   const used = [...(hash.get('slots') ?? '')].flatMap((mark, number) => (mark === '1' ? [number] : []))

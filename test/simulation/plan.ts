@@ -158,10 +158,11 @@ export interface Plan {
 }
 
 export function planOf(seed: number, kind: SimulatedKind): Plan {
-  const plan = planOfMutex(seed)
-  if (kind === 'mutex') return plan
+  const mutexes = planOfMutex(seed)
   const random = new Random(seed, LAST_STREAM)
-  if (kind === 'quorum') return withServers(plan, random)
+  if (kind === 'quorum') return withServers(mutexes, random)
+  const plan = withMinHolds(mutexes, random)
+  if (kind === 'mutex') return plan
   return kind === 'semaphore' ? withPermits(plan, random) : withModes(plan, random)
 }
 
@@ -277,6 +278,16 @@ function withServers(plan: Plan, random: Random): Plan {
     tidyFrom: Number.POSITIVE_INFINITY,
     orderly: false,
   }
+}
+
+/** In some histories, some calls have a `minHold`. */
+function withMinHolds(plan: Plan, random: Random): Plan {
+  if (random.chance(0.7)) return plan
+  const calls = plan.calls.map(call => {
+    const minHold = random.pick([undefined, undefined, 20, 200, 1_000])
+    return { ...call, request: { ...call.request, minHold } }
+  })
+  return { ...plan, calls }
 }
 
 /**

@@ -1,7 +1,17 @@
 /** Checks that every promise settles in time (I6, docs/guarantees.md), and that a free lock is granted in time (I4). */
 import { type DecodedClaim, decodeWants } from '../../src/kinds/claim.ts'
 import type { SimulatedClient } from './client.ts'
-import { agreed, hasRoom, isReadWrite, isShared, type LockState, liveHolds, takenOf, writes } from './lock-state.ts'
+import {
+  agreed,
+  hasRoom,
+  isKept,
+  isReadWrite,
+  isShared,
+  type LockState,
+  liveHolds,
+  takenOf,
+  writes,
+} from './lock-state.ts'
 import type { Net } from './network.ts'
 import { type Plan, WRITES } from './plan.ts'
 import { mayEnter } from './reentries.ts'
@@ -157,7 +167,7 @@ export class Promises {
       this.#lookForOutsiders(now, waiting, ({ owner, wants }) => {
         if (owner === undefined) return false
         if (isReadWrite(lock)) return mayEnter(state, owner, wants === WRITES, server.now)
-        return held && state.holder?.claim.owner === owner
+        return held && state.holder?.claim.owner === owner && !isKept(state.holder.claim.id)
       })
       const shared = isShared(lock)
       if (shared ? !isEnabled(state, waiting, server.now, isReadWrite(lock)) : held) {

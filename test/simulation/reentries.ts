@@ -3,7 +3,7 @@
  * lock and asks for it again. `agree` checks that all holds of one owner have the same token, and that no other owner
  * holds the lock while a writer holds it.
  */
-import { isHeld, type LockState, liveHolders, writes } from './lock-state.ts'
+import { type Holder, isHeld, isKept, type LockState, liveHolders, writes } from './lock-state.ts'
 import type { Answer } from './witness.ts'
 
 export class Reentries {
@@ -42,7 +42,7 @@ export class Reentries {
     // If a call names no owner, its own id is its owner. A call nested in it may have this owner too, and the nested
     // hold may outlive the outer hold. If the client then sends the request of the outer call again, the request is not
     // a re-entry, although its owner still holds the lock.
-    const theirs = owner === id ? [] : liveHolders(before, now).filter(holder => holder.claim.owner === owner)
+    const theirs = owner === id ? [] : holdersOf(before, owner, now)
     const told = deadlock ? 'deadlock' : after.holders.get(id)?.token
     const queued = before.queue.some(({ claim }) => claim.id === id)
     if (deadlock) this.deadlocks += 1
@@ -78,7 +78,7 @@ export class Reentries {
       // sends the heartbeat again, perhaps after it has released the outer hold. The server then grants the lock to the
       // outer call's id with a new token, beside the nested hold with the old token. The client gives this grant back,
       // and its user never sees the new token. So skip a hold that its client has begun to release.
-      if (this.#isReleased(claim.id)) continue
+      if (this.#isReleased(claim.id) || isKept(claim.id)) continue
       const known = tokens.get(claim.owner) ?? token
       if (known !== token) this.#failed('I2', `${claim.owner} holds ${lock} with ${known} and with ${token}`)
       tokens.set(claim.owner, token)
@@ -93,8 +93,13 @@ export class Reentries {
   }
 }
 
+/** Returns the owner's holds, without those that are released and last only because of their `minHold`. */
+function holdersOf(state: LockState, owner: string, now: number): Holder[] {
+  return liveHolders(state, now).filter(({ claim }) => claim.owner === owner && !isKept(claim.id))
+}
+
 /** Whether an owner may re-enter a read-write lock, given what the owner already holds. */
 export function mayEnter(state: LockState, owner: string, toWrite: boolean, now: number): boolean {
-  const theirs = liveHolders(state, now).filter(({ claim }) => claim.owner === owner)
+  const theirs = holdersOf(state, owner, now)
   return theirs.length > 0 && (!toWrite || theirs.some(({ claim }) => writes(claim)))
 }

@@ -16,6 +16,7 @@
  *   src/key/key-state.ts
  *     ignores that another call of its owner holds the lock (I4); does not call `leave` after a caller has given up
  *     (I7); `takeBack` does nothing (I7), or does not look for the lease first (I1); never looks at a lock again (I4)
+ *     gives a hold back that is lost and lasts only for its `minHold` (I1)
  *     `handOn` and `#heir`: hand the lock to an heir while a fair waiter of the same client is queued (I3), with less
  *     than half of the lease left (I1), with a new deadline (I1), after Redis has reported queued fair waiters (I3), or
  *     while the owner holds the lock twice (I8)
@@ -75,6 +76,8 @@
  *     ignores the limit of a group (I1); lets tickets decide between groups, so that they do not take turns (I3)
  *   lua/permits/semaphore/groups/disown.lua
  *     does not leave the room of an ended hold to its group (a check of the sums of the groups)
+ *   lua/permits/release.lua
+ *     leaves the room of a hold to its group before its `minHold` has passed (a check of the sums of the groups)
  *   lua/permits/read-write/disown.lua
  *     keeps the record of an owner after its end, or removes it after the end of one hold (re-entry)
  *

@@ -4,7 +4,7 @@
  */
 import type { DecodedClaim } from '../../src/kinds/claim.ts'
 import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
-import { claimOf, isHeld, isReadWrite, isShared, type LockState } from './lock-state.ts'
+import { claimOf, isHeld, isKept, isReadWrite, isShared, keptId, type LockState } from './lock-state.ts'
 import type { Reply } from './redis/lua.ts'
 
 export type ScriptName = keyof typeof scripts
@@ -119,7 +119,7 @@ function tellOfHolders(watcher: Watcher, run: Run): void {
   // If a new hold has the token of an earlier hold, its owner already held the lock, so this is no new grant. The owner
   // has re-entered, or another waiter of this owner was admitted from the queue.
   const known = new Set([...before.holders.values()].map(({ token }) => token))
-  const granted = [...after.holders].filter(([id]) => isNew(id)).map(([, holder]) => holder)
+  const granted = [...after.holders].filter(([id]) => isNew(id) && !isKept(id)).map(([, holder]) => holder)
   for (const holder of granted.sort((a, b) => a.token - b.token)) {
     if (known.has(holder.token)) watcher.reentered(lock, holder.claim.id, holder.token)
     else watcher.granted(lock, { ...holder, before, state: after, now })
@@ -175,5 +175,6 @@ function argument({ name, argv }: Run, argumentName: string): string | undefined
 function isAnother(before: LockState, after: LockState): boolean {
   const [old, present] = [before.holder, after.holder!]
   if (old?.token !== present.token) return true
+  if (present.claim.id === keptId(old.claim.id)) return false
   return old.claim.id !== present.claim.id && after.holds.has(present.claim.id)
 }

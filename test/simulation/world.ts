@@ -189,6 +189,7 @@ export class World implements Stage {
   #use(client: SimulatedClient, lease: Lease, call: Call): void {
     const { process } = client
     const { hold, ending, renew, nested } = call
+    this.#checks.used(lease, call.request.minHold ?? 0)
     if (nested) this.#nest(client, lease, call, nested)
     if (hold === undefined) return this.#release(client, lease, false)
     const use = this.#promises.begin(`use of ${lease.id}`, client, this.timeline.now)
@@ -298,6 +299,7 @@ export class World implements Stage {
       signal: undefined,
       fairAfter: undefined,
       owner: undefined,
+      minHold: undefined,
     }
     for (const key of this.#plan.keys) {
       const taking = client.lock(key, request).then(

@@ -23,6 +23,7 @@
 --   now        ms      the server's time
 --   clock      µs      the last ticket or token
 --   queued?    ms      the time until which the queues' keys live
+--   mark?      string  see lua/shared/permits.lua
 --   nested     boolean the call may be nested in a hold of its owner
 -- Changes
 --   taken      number  includes what the claim wants
