@@ -45,9 +45,7 @@ try {
   const seenByPaused = balanceOf('alice')
 
   await locks.using(key, { timeout: 10_000 }, lease => {
-    console.log(
-      `the next holder came by ${lease.via}, with a larger token: ${lease.fencingToken > paused.fencingToken}`,
-    )
+    console.log(`the next holder has a larger token: ${lease.fencingToken > paused.fencingToken}`)
     setBalance('alice', balanceOf('alice') + 50, lease)
     console.log(`it deposits 50: ${balanceOf('alice')}`)
   })

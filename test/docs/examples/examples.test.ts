@@ -33,7 +33,7 @@ const printed: Record<string, string[]> = {
     'one attempt: written',
   ],
   'fenced-write.ts': [
-    'the next holder came by expiry, with a larger token: true',
+    'the next holder has a larger token: true',
     'it deposits 50: 150',
     'the paused process still holds: false',
     'its write is refused: 150',

@@ -27,4 +27,4 @@ test('with groups, both limits hold, and small tenants do not wait for the large
   expect(plain![4]).toBeGreaterThan(1_000)
   expect(plain![6]).toBeGreaterThan(1_000)
   await scene.expectNothingLeft()
-}, 100_000)
+}, 300_000)

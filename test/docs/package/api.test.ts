@@ -6,7 +6,7 @@ describe('the public surface', () => {
 
   beforeAll(async () => {
     current = await surface()
-  }, 70_000)
+  }, 180_000)
 
   test('is described: every item and option, with units, defaults, errors and the version that introduced it', () => {
     expect(current.complaints, 'mend the doc comments').toEqual([])
