@@ -42,7 +42,7 @@ if only and not redis.call('HMGET', lock, only)[1] then
   one = KEPT .. only:sub(2)
 end
 local found = before or taken > 0 and (not one or redis.call('HMGET', lock, one)[1])
-if not found and not queued then return 'free' end
+if not found and not queued and word ~= 'expiry' then return 'free' end
 
 if found then
   before = before or string.format('%.0f', clock)
