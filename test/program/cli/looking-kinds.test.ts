@@ -134,6 +134,24 @@ describe('list and top --once', () => {
   })
 })
 
+describe('groups', () => {
+  test('top --once shows what inspect does, and list how many there are', async () => {
+    const key = freshKey('quota')
+    await groupsOf(key)
+    const [, table, groups, holders, queue] = cellsOf((await baton('top', '--once', `${key}*`)).output)
+    expect(table!.map(row => row.at(-1))).toEqual(['groups', '3'])
+    expect(groups!.map(row => row[2])).toEqual(['group', '–', 'a\\u{1b}[2J', 'b'])
+    expect(holders!.map(row => row[4])).toEqual(['group', 'a\\u{1b}[2J', ''])
+    expect(queue!.map(row => [row[5], row[8]])).toEqual([
+      ['group', 'why'],
+      ['b', 'permits'],
+      ['a\\u{1b}[2J', 'group'],
+    ])
+    const [list] = cellsOf((await baton('list', key)).output)
+    expect(list!.map(row => row.at(-1))).toEqual(['groups', '3'])
+  })
+})
+
 describe('release', () => {
   const taken = async (key: string) => (await client().semaphore(key, 1).inspect()).taken
 
