@@ -35,8 +35,8 @@ export const recordHelp = `
     waiters: [{ id, owner, label, mode, permits, group, why, position, waited, expiresIn, expected }] }
 Times are in ms. kind is mutex, readWrite or semaphore. Only a semaphore has permits and taken, and groups, group and why if
 calls gave a group; only a read-write lock has mode, which is read or write. why is permits (too few are free), group (the group is
-full) or turn (another waiter is first). Outside the arrays, owner, label, fencingToken, ttl and heldFor describe the first holder, and are absent if
-nobody holds the lock. These names will not change.`
+full) or turn (another waiter is before it). Outside the arrays, owner, label, fencingToken, ttl and heldFor describe the first
+holder, and are absent if nobody holds the lock. These names will not change.`
 
 /** The kinds of locks, in words. */
 export const kindNames: Readonly<Record<LockState['kind'], string>> = {

@@ -40,7 +40,7 @@ Examples:
 A mutex, a read-write lock and a semaphore of the same key are three different locks. This command shows
 each of the three that is held or has a queue. Only fair waiters (--fair, or after --fair-after) are in the queue; Redis does not
 know of unfair waiters. If calls of a semaphore gave a group, the groups are a table of their own, and the column why says what a
-waiter waits for: permits (too few are free), group (its group is full) or turn (another waiter is first).
+waiter waits for: permits (too few are free), group (its group is full) or turn (another waiter is before it).
 With --json, each lock that is shown is one object on one line. If no lock of the key is held or has a queue, --json prints one
 object, which describes the free mutex. An object has these names:${recordHelp}`,
     )

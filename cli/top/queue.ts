@@ -40,7 +40,10 @@ const groupColumns: readonly Column[] = groupTitles.map((title, i) => ({
 /** The number of lines above the table's titles. */
 export const aroundQueue = 4
 
-/** Returns the number of rows below the titles. The groups come first, and a line of titles separates them from the rest. */
+/**
+ * Returns the number of rows below the titles. The groups come first, and a line of titles separates them from the
+ * rest.
+ */
 export function rowsOf(lock: SeenLock | undefined): number {
   return aboveOf(lock) + entriesOf(lock).length
 }
