@@ -75,7 +75,7 @@ ${mayRelease && markup`<p class="release"><button type="button" id="release">Rel
 ${trend('one', 'Wait times in this queue')}
 <table role="table" id="queue">
 <caption>Queue, in the order in which waiters get the lock</caption>
-<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col" class="figure"><abbr title="position">#</abbr></th><th role="columnheader" scope="col">waits<span class="second of-group">group</span></th><th role="columnheader" scope="col" class="figure part"><span class="part-title"></span><span class="second of-group"><abbr title="permits: too few are free; group: its group is full; turn: another waiter is before it">why</abbr></span></th><th role="columnheader" scope="col" class="figure for">for</th><th role="columnheader" scope="col" class="figure ends">expires in<span class="second of-estimate">expected in</span></th></tr></thead>
+<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col" class="figure"><abbr title="position">#</abbr></th><th role="columnheader" scope="col">waits<span class="second of-group">group</span></th><th role="columnheader" scope="col" class="figure part"><span class="part-title"></span><span class="second of-group"><abbr title="permits: too few are free; group: its group is full; turn: another waiter is before it">why</abbr></span></th><th role="columnheader" scope="col" class="figure for">for</th><th role="columnheader" scope="col" class="figure ends">expires in<span class="second of-estimate">expected</span></th></tr></thead>
 <tbody role="rowgroup" id="waiting"></tbody>
 </table>
 <p id="nobody" hidden>No fair waiter is in the queue. Unfair waiters are not shown, because Redis does not know of them.</p>
