@@ -1,6 +1,6 @@
 /** Describes locks for a person. */
 
-import type { HolderInfo, HolderState, LockState } from '../src/index.ts'
+import type { GroupState, HolderInfo, HolderState, LockState } from '../src/index.ts'
 import { showTime } from './times.ts'
 
 /** Sorts locks by key, so that no lock changes its place in a list. */
@@ -30,11 +30,13 @@ export function recordOf({ holders, waiters, ...state }: LockState): object {
 
 export const recordHelp = `
   { key, kind, locked, owner, label, holds, fencingToken, ttl, heldFor, permits, taken,
-    holders: [{ id, owner, label, mode, permits, slots, fencingToken, heldFor, ttl }],
-    waiters: [{ id, owner, label, mode, permits, position, waited, expiresIn, expected }] }
-Times are in ms. kind is mutex, readWrite or semaphore. Only a semaphore has permits and taken; only a read-write lock has mode,
-which is read or write. Outside the arrays, owner, label, fencingToken, ttl and heldFor describe the first holder, and are absent if
-nobody holds the lock. These names will not change.`
+    groups: [{ group, taken, limit, weight, waiting }],
+    holders: [{ id, owner, label, mode, permits, group, slots, fencingToken, heldFor, ttl }],
+    waiters: [{ id, owner, label, mode, permits, group, why, position, waited, expiresIn, expected }] }
+Times are in ms. kind is mutex, readWrite or semaphore. Only a semaphore has permits and taken, and groups, group and why if
+calls gave a group; only a read-write lock has mode, which is read or write. why is permits (too few are free), group (the group is
+full) or turn (another waiter is before it). Outside the arrays, owner, label, fencingToken, ttl and heldFor describe the first
+holder, and are absent if nobody holds the lock. These names will not change.`
 
 /** The kinds of locks, in words. */
 export const kindNames: Readonly<Record<LockState['kind'], string>> = {
@@ -116,6 +118,14 @@ export const shareTitles: Readonly<Record<LockState['kind'], string>> = {
   mutex: '',
   readWrite: 'mode',
   semaphore: 'permits',
+}
+
+/** The titles of a table of the groups of a semaphore. */
+export const groupTitles = ['group', 'taken', 'limit', 'weight', 'waiting'] as const
+
+/** Returns the cells of a group, in the order of `groupTitles`. The calls without a group have the name "–". */
+export function groupCells({ group, taken, limit, weight, waiting }: GroupState): string[] {
+  return [group || '–', count(taken), limit === undefined ? '' : count(limit), String(weight), count(waiting)]
 }
 
 /** Describes the holders and how long the first has held the lock: "held by host:1, for 3s", or "held by nobody". */

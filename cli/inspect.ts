@@ -2,7 +2,17 @@
 import type { Command } from 'commander'
 import type { LockState } from '../src/index.ts'
 import { type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
-import { heldFor, nameOf, recordHelp, recordOf, sharedBy, shareOf, shareTitles } from './description.ts'
+import {
+  groupCells,
+  groupTitles,
+  heldFor,
+  nameOf,
+  recordHelp,
+  recordOf,
+  sharedBy,
+  shareOf,
+  shareTitles,
+} from './description.ts'
 import { type Kind, kindOption, statesOf } from './kinds.ts'
 import { printable, printableJson } from './printable.ts'
 import { plainTable } from './table.ts'
@@ -29,7 +39,8 @@ Examples:
 
 A mutex, a read-write lock and a semaphore of the same key are three different locks. This command shows
 each of the three that is held or has a queue. Only fair waiters (--fair, or after --fair-after) are in the queue; Redis does not
-know of unfair waiters.
+know of unfair waiters. If calls of a semaphore gave a group, the groups are a table of their own, and the column why says what a
+waiter waits for: permits (too few are free), group (its group is full) or turn (another waiter is before it).
 With --json, each lock that is shown is one object on one line. If no lock of the key is held or has a queue, --json prints one
 object, which describes the free mutex. An object has these names:${recordHelp}`,
     )
@@ -45,7 +56,7 @@ object, which describes the free mutex. An object has these names:${recordHelp}`
 }
 
 function describe(state: LockState): string {
-  const parts = [state.kind === 'mutex' ? describeMutex(state) : describeShared(state)]
+  const parts = state.kind === 'mutex' ? [describeMutex(state)] : describeShared(state)
   if (state.waiters.length > 0) parts.push(queueOf(state))
   return parts.join('\n\n')
 }
@@ -64,37 +75,38 @@ function describeMutex(state: LockState): string {
   return lines.map(printable).join('\n')
 }
 
-/** Describes a lock that may have several holders. */
-function describeShared(state: LockState): string {
-  const { key, kind, holders, waiters } = state
-  if (holders.length + waiters.length === 0) return printable(`${key} is free`)
-  const head = printable(`${key} is a ${sharedBy(state)}`)
-  if (holders.length === 0) return head
+/** Describes a lock that may have several holders: in a sentence, and by tables of its groups and holders. */
+function describeShared(state: LockState): string[] {
+  const { key, kind, holders, waiters, groups } = state
+  if (holders.length + waiters.length === 0) return [printable(`${key} is free`)]
+  const parts = [printable(`${key} is a ${sharedBy(state)}`)]
+  if (groups) parts.push(plainTable(groupTitles, groups.map(groupCells)))
   const rows = holders.map(holder => [
     nameOf(holder),
     shareOf(holder),
+    holder.group ?? '',
     showTime(holder.heldFor),
     showTime(holder.ttl),
     String(holder.fencingToken),
     holder.id,
   ])
-  const titles = ['holder', shareTitles[kind], 'held for', 'lease ends in', 'fencing token', 'id']
-  return [head, '', plainTable(titles, rows)].join('\n')
+  const titles = ['holder', shareTitles[kind], 'group', 'held for', 'lease ends in', 'fencing token', 'id']
+  if (holders.length > 0) parts.push(plainTable(titles, rows, ['group']))
+  return parts
 }
 
 function queueOf({ kind, waiters }: LockState): string {
-  const mutex = kind === 'mutex'
-  const estimated = waiters.some(({ expected }) => expected !== undefined)
   const rows = waiters.map(waiter => [
     String(waiter.position),
     nameOf(waiter),
-    ...(mutex ? [] : [shareOf(waiter)]),
+    shareOf(waiter),
+    waiter.group ?? '',
     showTime(waiter.waited),
     showTime(waiter.expiresIn),
-    ...(estimated ? [waiter.expected === undefined ? '' : showTime(waiter.expected)] : []),
+    waiter.expected === undefined ? '' : showTime(waiter.expected),
+    waiter.why ?? '',
   ])
-  return plainTable(
-    ['', 'waits', ...(mutex ? [] : [shareTitles[kind]]), 'for', 'expires in', ...(estimated ? ['expected in'] : [])],
-    rows,
-  )
+  const share = shareTitles[kind]
+  const titles = ['', 'waits', share, 'group', 'for', 'expires in', 'expected in', 'why']
+  return plainTable(titles, rows, [share, 'group', 'expected in', 'why'])
 }

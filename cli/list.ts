@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { LockState } from '../src/index.ts'
 import { type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
-import { byKey, heldFor, holderCell, kindNames, recordHelp, recordOf, timeLeft } from './description.ts'
+import { byKey, count, heldFor, holderCell, kindNames, recordHelp, recordOf, timeLeft } from './description.ts'
 import { printableJson } from './printable.ts'
 import { plainTable } from './table.ts'
 import { showTime } from './times.ts'
@@ -25,6 +25,7 @@ Examples:
   baton list --json | jq -r '.[].key'
   baton list --json | jq -r '.[] | select(.heldFor > 600000) | .key + " " + .label'    # held for more than ten minutes
 
+The column groups is the number of groups of a semaphore; baton inspect shows each of them.
 --json prints an array, sorted by key. Each lock in it is an object:${recordHelp}`,
     )
     .action((pattern: string, options: ConnectionOptions & { json?: boolean }) =>
@@ -46,8 +47,10 @@ function tableOf(states: readonly LockState[]): string {
     timeOf(heldFor(state)),
     timeOf(timeLeft(state)),
     String(state.waiters.length),
+    state.groups ? count(state.groups.length) : '',
   ])
-  return plainTable(['lock', ...(kinds ? ['kind'] : []), 'holder', 'held for', 'lease ends in', 'queued'], rows)
+  const titles = ['lock', ...(kinds ? ['kind'] : []), 'holder', 'held for', 'lease ends in', 'queued', 'groups']
+  return plainTable(titles, rows, ['groups'])
 }
 
 function timeOf(ms: number | undefined): string {

@@ -119,4 +119,6 @@ const help = `
   HOLDER begins with the permits taken, such as 4/5, if the lock is a
   semaphore, and with read or write if the lock is a read-write lock. +2 means
   2 more holders. QUEUE counts the waiters of the fair queue; Redis does not
-  know of unfair waiters.`.split('\n')
+  know of unfair waiters.
+  GROUPS counts the groups of a semaphore; an opened lock shows them. WHY:
+  permits are too few, its group is full, or it is the turn of another.`.split('\n')

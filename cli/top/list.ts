@@ -16,6 +16,9 @@ const columns: readonly (Column & { readonly order?: Order })[] = [
   { title: 'LONGEST', width: 8, right: true, order: 'longestWait' },
 ]
 
+/** The last column, if a lock in the list has groups. A narrow screen has no room for it. */
+const groupsColumn = { title: 'GROUPS', width: 6, right: true, order: undefined }
+
 /** Returns the lines of the list, or the line `none` if the list has no rows. */
 export function list(
   view: View,
@@ -25,9 +28,10 @@ export function list(
   colours: Colors,
   none: string | undefined,
 ): string[] {
-  const laid = lay(columns, width)
+  const all = rows.some(({ groups }) => groups) ? [...columns, groupsColumn] : columns
+  const laid = lay(all, width)
   const arrow = view.reversed ? '▴' : '▾'
-  const titles = columns.map(({ title, order }) => (order === view.order ? title + arrow : title))
+  const titles = all.map(({ title, order }) => (order === view.order ? title + arrow : title))
   // Keeps the cursor in the middle if possible, so that the rows around it are visible.
   const first = Math.max(0, Math.min(cursor - Math.floor(page / 2), rows.length - page))
   const lines = rows.slice(first, first + page).map((lock, i) => {

@@ -1,35 +1,60 @@
 /** Draws the opened lock: who holds it, and who waits for it in its queue. */
 import type { Colors } from 'picocolors/types.js'
-import { sharedBy, shareTitles } from '../description.ts'
+import type { HolderState, WaiterState } from '../../src/index.ts'
+import { groupCells, groupTitles, sharedBy, shareTitles } from '../description.ts'
 import type { LockName, SeenLock } from '../live/picture.ts'
 import { showTimeBriefly as time } from '../times.ts'
 import { holderCells, waiterCells } from './cells.ts'
 import { type Column, cut, lay, row } from './columns.ts'
 
-const queueColumns: readonly Column[] = [
+/** `only`: the column is shown only if the lock has groups, or if it has estimates of when its waiters will get it. */
+type QueueColumn = Column & { readonly only?: 'grouped' | 'estimated' }
+
+const expected: QueueColumn = { title: 'EXPECTED', width: 8, right: true, only: 'estimated' }
+const queueColumns: readonly QueueColumn[] = [
   { title: '#', width: 6, right: true },
   { title: 'WAITER', width: 10, share: 3 },
   { title: 'OWNER', width: 10, share: 2 },
   { title: 'WAITED', width: 7, right: true },
   { title: 'EXPIRES', width: 7, right: true },
+  expected,
 ]
 /**
  * The columns for a lock that may have several holders. The table's first rows are the holders, and the queue follows.
  */
-const sharedColumns = (kind: SeenLock['kind']): readonly Column[] => [
+const sharedColumns = (kind: SeenLock['kind']): readonly QueueColumn[] => [
   { title: '#', width: 6, right: true },
   { title: 'HOLDER, WAITER', width: 14, share: 3 },
   { title: shareTitles[kind].toUpperCase(), width: 7, right: true },
+  { title: 'GROUP', width: 8, share: 1, only: 'grouped' },
   { title: 'FOR', width: 7, right: true },
   { title: 'ENDS', width: 7, right: true },
+  expected,
+  { title: 'WHY', width: 7, only: 'grouped' },
   { title: 'OWNER', width: 10, share: 2 },
 ]
+const groupColumns: readonly Column[] = groupTitles.map((title, i) => ({
+  ...{ title: title.toUpperCase(), width: i === 0 ? 14 : 7 },
+  ...(i === 0 ? { share: 1 } : { right: true }),
+}))
 /** The number of lines above the table's titles. */
 export const aroundQueue = 4
 
+/**
+ * Returns the number of rows below the titles. The groups come first, and a line of titles separates them from the
+ * rest.
+ */
 export function rowsOf(lock: SeenLock | undefined): number {
-  if (!lock) return 0
-  return lock.kind === 'mutex' ? lock.waiters.length : lock.holders.length + lock.waiters.length
+  return aboveOf(lock) + entriesOf(lock).length
+}
+
+function aboveOf(lock: SeenLock | undefined): number {
+  return lock?.groups ? lock.groups.length + 1 : 0
+}
+
+function entriesOf(lock: SeenLock | undefined): readonly (HolderState | WaiterState)[] {
+  if (!lock) return []
+  return lock.kind === 'mutex' ? lock.waiters : [...lock.holders, ...lock.waiters]
 }
 
 /**
@@ -45,34 +70,61 @@ export function queue(
   colours: Colors,
 ): string[] {
   const { key, kind } = name
-  const columns = kind === 'mutex' ? queueColumns : sharedColumns(kind)
-  const laid = lay(columns, width)
   const first = Math.min(place, Math.max(0, rowsOf(lock) - page))
-  const lines = rowsFrom(lock, first, first + page).map(cells => row(laid, cells))
-  const titles = columns.map(({ title }) => title)
-  const table = lines.length > 0 ? [colours.bold(row(laid, titles)), ...lines] : ['  the queue is empty']
+  const lines = tableOf(name, lock, first, page, width, colours)
   return [
     colours.bold(cut(key, width, 'middle')),
     ...factsOf(name, lock).map(line => cut(line, width, kind === 'mutex' ? 'middle' : 'end')),
-    ...table,
+    ...(lines.length > 1 ? lines : ['  the queue is empty']),
   ]
 }
 
-function rowsFrom(lock: SeenLock | undefined, from: number, to: number): string[][] {
-  if (!lock) return []
-  const { kind, holders, waiters } = lock
-  if (kind === 'mutex') {
-    return waiters.slice(from, to).map(waiter => {
-      const [position, name, , waited, expires] = waiterCells(waiter, time)
-      return [position, name, waiter.owner, waited, expires]
-    })
-  }
-  return [...holders, ...waiters]
-    .slice(from, to)
-    .map(each => [
-      ...('position' in each ? waiterCells(each, time) : ['holds', ...holderCells(each, time)]),
-      each.owner,
-    ])
+/** Returns the titles of the first visible row, and the visible rows. */
+function tableOf(
+  { kind }: LockName,
+  lock: SeenLock | undefined,
+  first: number,
+  page: number,
+  width: number,
+  colours: Colors,
+): string[] {
+  const { groups = [], waiters = [] } = lock ?? {}
+  const has = { grouped: groups.length > 0, estimated: waiters.some(waiter => waiter.expected !== undefined) }
+  const all = kind === 'mutex' ? queueColumns : sharedColumns(kind)
+  const shown = ({ only }: QueueColumn) => only === undefined || has[only]
+  const columns = lay(all.filter(shown), width)
+  const rowOf = (cells: readonly string[]) =>
+    row(
+      columns,
+      cells.filter((_, i) => shown(all[i]!)),
+    )
+  const grouping = lay(groupColumns, width)
+  const titles = colours.bold(rowOf(all.map(({ title }) => title)))
+  const groupHead = colours.bold(
+    row(
+      grouping,
+      groupColumns.map(({ title }) => title),
+    ),
+  )
+  const above = aboveOf(lock)
+  const separator = first === groups.length ? '' : titles
+  const last = first + page
+  return [
+    first < groups.length ? groupHead : titles,
+    ...groups.slice(first, last).map(group => row(grouping, groupCells(group))),
+    ...(first < above && above <= last ? [separator] : []),
+    ...entriesOf(lock)
+      .slice(Math.max(0, first - above), Math.max(0, last - above))
+      .map(entry => rowOf(cellsOf(kind, entry))),
+  ]
+}
+
+function cellsOf(kind: SeenLock['kind'], entry: HolderState | WaiterState): readonly string[] {
+  if (!('position' in entry)) return ['holds', ...holderCells(entry, time), '', '', entry.owner]
+  const cells = waiterCells(entry, time)
+  if (kind !== 'mutex') return [...cells, entry.owner]
+  const [position = '', name = '', , , waited = '', expires = '', estimate = ''] = cells
+  return [position, name, entry.owner, waited, expires, estimate]
 }
 
 /** Returns the same number of lines for every lock, so that the table below does not move. */

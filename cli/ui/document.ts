@@ -3,6 +3,7 @@
  * The only elements that the script creates are table rows.
  */
 import { type Markup, markup } from '../../benchmarks/report/html-markup.ts'
+import { groupTitles } from '../description.ts'
 
 /** Returns the page. `place` is the address of Redis, which the page shows as its heading. */
 export function documentOf(place: string, prefix: string, mayRelease: boolean): string {
@@ -55,9 +56,16 @@ ${trend('all', 'Wait times in all queues')}
 <div><dt>holds</dt><dd id="holds"></dd></div>
 <div><dt>fencing token</dt><dd id="token"></dd></div>
 </dl>
+<table role="table" id="groups" hidden>
+<caption id="groups-said"></caption>
+<thead role="rowgroup"><tr role="row">${groupTitles.map(
+    (title, i) => markup`<th role="columnheader" scope="col"${i > 0 && markup` class="figure"`}>${title}</th>`,
+  )}</tr></thead>
+<tbody role="rowgroup" id="grouping"></tbody>
+</table>
 <table role="table" id="holders" hidden>
 <caption>Holders, the earliest grant first</caption>
-<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">holds</th><th role="columnheader" scope="col" class="figure part part-title"></th><th role="columnheader" scope="col" class="figure for">for</th><th role="columnheader" scope="col" class="figure ends">ends in</th>${
+<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">holds<span class="second of-group">group</span></th><th role="columnheader" scope="col" class="figure part"><span class="part-title"></span></th><th role="columnheader" scope="col" class="figure for">for</th><th role="columnheader" scope="col" class="figure ends">ends in</th>${
     mayRelease && markup`<th role="columnheader" scope="col" class="take"></th>`
   }</tr></thead>
 <tbody role="rowgroup" id="holding"></tbody>
@@ -67,7 +75,7 @@ ${mayRelease && markup`<p class="release"><button type="button" id="release">Rel
 ${trend('one', 'Wait times in this queue')}
 <table role="table" id="queue">
 <caption>Queue, in the order in which waiters get the lock</caption>
-<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col" class="figure"><abbr title="position">#</abbr></th><th role="columnheader" scope="col">waits</th><th role="columnheader" scope="col" class="figure part part-title"></th><th role="columnheader" scope="col" class="figure for">for</th><th role="columnheader" scope="col" class="figure ends">expires in</th></tr></thead>
+<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col" class="figure"><abbr title="position">#</abbr></th><th role="columnheader" scope="col">waits<span class="second of-group">group</span></th><th role="columnheader" scope="col" class="figure part"><span class="part-title"></span><span class="second of-group"><abbr title="permits: too few are free; group: its group is full; turn: another waiter is before it">why</abbr></span></th><th role="columnheader" scope="col" class="figure for">for</th><th role="columnheader" scope="col" class="figure ends">expires in<span class="second of-estimate">expected</span></th></tr></thead>
 <tbody role="rowgroup" id="waiting"></tbody>
 </table>
 <p id="nobody" hidden>No fair waiter is in the queue. Unfair waiters are not shown, because Redis does not know of them.</p>

@@ -95,9 +95,12 @@ main:not(.open) #locks thead th:nth-child(1) { width: 38%; }
 .facts .bar { width: 72px; margin-left: 6px; vertical-align: 2px; }
 #lock .trend { margin-top: 16px; }
 .said { margin: 8px 0 0; overflow-wrap: anywhere; }
-:is(#queue, #holders) :is(th, td) { padding: 5px 6px; }
+:is(#queue, #holders, #groups) :is(th, td) { padding: 5px 6px; }
+#groups .figure { width: 66px; }
 #queue th:first-child { width: 40px; } :is(#queue, #holders) .part { width: 62px; } :is(#queue, #holders) .for { width: 70px; } #queue .ends { width: 84px; } #holders .ends { width: 66px; }
 #lock:not(.shared) .part { display: none; }
+.second { display: block; color: var(--faint); font-size: 13px; }
+#lock:not(.grouped) .of-group, #lock:not(.estimated) .of-estimate { display: none; }
 #holders .take { width: 76px; text-align: right; }
 #holders button { padding: 0 8px; font-size: 13px; }
 #others { margin-top: 12px; }
@@ -139,8 +142,9 @@ dialog form { display: flex; justify-content: flex-end; gap: 12px; margin-top: 2
   #locks .waiters:not(:empty)::after { content: " waiting"; }
   #locks .wait:not(:empty)::before { content: "longest "; }
   #lock { padding: 12px; margin-top: 14px; }
-  :is(#queue, #holders) td { font-size: 14px; }
-  :is(#queue, #holders) :is(th, td) { padding: 5px 4px; }
+  :is(#queue, #holders, #groups) td { font-size: 14px; }
+  :is(#queue, #holders, #groups) :is(th, td) { padding: 5px 4px; }
+  #groups .figure { width: 56px; }
   #queue th:first-child { width: 32px; } :is(#queue, #holders) .part { width: 54px; } :is(#queue, #holders) .for { width: 62px; } #queue .ends { width: 76px; } #holders .ends { width: 58px; }
 }
 `

@@ -1,16 +1,18 @@
 /** From the latest reading of all locks, selects and formats what one viewer sees. */
-import { count, holderCell, kindNames, nameOf, sharedBy, shareOf, shareTitles } from '../description.ts'
+import { count, groupCells, holderCell, kindNames, nameOf, sharedBy, shareOf, shareTitles } from '../description.ts'
 import { lockNamed, matching, type Order, orders, type Picture, type SeenLock, seen, sorted } from '../live/picture.ts'
 import { printable } from '../printable.ts'
 import { showTimeBriefly } from '../times.ts'
 import type { Memory } from './memory.ts'
-import type { HolderRow, OpenLock, QueueRow, Row, Shared, Table, Totals, View } from './page/messages.ts'
+import type { Groups, HolderRow, OpenLock, QueueRow, Row, Shared, Table, Totals, View } from './page/messages.ts'
 import { lockName } from './page/name.ts'
 
 /** The most table rows that one message to the page contains. */
 const ROWS = 2_000
 /** In tables, names are cut to this many characters. The panel of an opened lock shows the whole name. */
 const NAME = 160
+/** The most groups that the page shows. */
+const GROUPS = 100
 const nothing = '–'
 
 export interface CheckedView extends View {
@@ -63,6 +65,7 @@ export function openOf(picture: Picture, view: View, memory: Memory): OpenLock |
     token: lock.fencingToken ?? null,
     id: lock.holders[0]?.id ?? null,
     ...(kind !== 'mutex' && { shared: sharedOf(lock, view.holders) }),
+    ...(lock.groups && { groups: groupsOf(lock.groups) }),
     trend: memory.trendOf(lock),
     queue: lock.waiters.slice(0, view.queue).map(queueRow),
     more: Math.max(0, lock.waiters.length - view.queue),
@@ -97,27 +100,39 @@ function sharedOf(lock: SeenLock, most: number): Shared {
   }
 }
 
+function groupsOf(groups: NonNullable<SeenLock['groups']>): Groups {
+  const all = groups.length <= GROUPS
+  return {
+    said: all ? 'Groups' : `Groups, the first ${GROUPS} of ${count(groups.length)} by name`,
+    rows: groups.slice(0, GROUPS).map(each => ({ id: each.group, cells: groupCells(each).map(cell => shown(cell)) })),
+  }
+}
+
 function holderRow(holder: SeenLock['holders'][number]): HolderRow {
-  const { id, heldFor, ttl } = holder
+  const { id, group, heldFor, ttl } = holder
   return {
     id,
     holder: shown(nameOf(holder)),
     part: shareOf(holder),
+    ...(group !== undefined && { group: shown(group) }),
     heldFor: showTimeBriefly(heldFor),
     left: showTimeBriefly(ttl),
   }
 }
 
 function queueRow(waiter: SeenLock['waiters'][number]): QueueRow {
-  const { id, position, waited, expiresIn } = waiter
+  const { id, position, group, why, waited, expiresIn, expected } = waiter
   const part = shareOf(waiter)
   return {
     id,
     position,
     waiter: shown(nameOf(waiter)),
     ...(part !== '' && { part }),
+    ...(group !== undefined && { group: shown(group) }),
+    ...(why && { why }),
     waited: showTimeBriefly(waited),
     left: showTimeBriefly(expiresIn),
+    ...(expected !== undefined && { expected: showTimeBriefly(expected) }),
   }
 }
 

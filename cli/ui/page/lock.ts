@@ -1,6 +1,6 @@
 /** Shows the opened lock, its holders and its queue. */
 import { drawShare, element, made, say, show } from './dom.ts'
-import type { HolderRow, OpenLock, QueueRow, Shared, View } from './messages.ts'
+import type { GroupRow, HolderRow, OpenLock, QueueRow, Shared, View } from './messages.ts'
 import { textOf } from './name.ts'
 import { type RowOf, Rows } from './rows.ts'
 import { drawTrend } from './trend.ts'
@@ -21,6 +21,7 @@ export class LockPanel {
   readonly #further = element<HTMLButtonElement>('further')
   readonly #others = element<HTMLButtonElement>('others')
   readonly #queue = new Rows<QueueRow>(element('waiting'), ({ id }) => id, queueRow, true)
+  readonly #groups = new Rows<GroupRow>(element('grouping'), ({ id }) => id, groupRow)
   readonly #holders: Rows<HolderRow>
   /** The lock as it was drawn last. */
   shown: OpenLock | undefined
@@ -58,9 +59,31 @@ export class LockPanel {
   }
 
   #fill(lock: OpenLock): void {
-    const { name = lock.key, holder, heldFor, left, share, owner, holds, token, shared, trend, queue, more } = lock
+    const {
+      name = lock.key,
+      holder,
+      heldFor,
+      left,
+      share,
+      owner,
+      holds,
+      token,
+      shared,
+      groups,
+      trend,
+      queue,
+      more,
+    } = lock
     say(element('name'), name)
     this.#share(shared)
+    this.#panel.classList.toggle('grouped', groups !== undefined)
+    this.#panel.classList.toggle(
+      'estimated',
+      queue.some(({ expected }) => expected !== undefined),
+    )
+    say(element('groups-said'), groups?.said ?? '')
+    this.#groups.show(groups?.rows ?? [])
+    show(element('groups'), groups !== undefined)
     say(element('holder'), token === null ? 'nobody' : holder)
     say(element('for'), heldFor || '–')
     say(element('left'), left || '–')
@@ -103,9 +126,24 @@ const nothing: OpenLock = {
   trend: { longest: '', median: '', top: '', area: '', line: '', middle: '' },
 }
 
+function groupRow(): RowOf<GroupRow> {
+  const group = made('bdi', { dir: 'ltr' })
+  const name = made('td', { role: 'cell' }, group)
+  const figures = [figure(), figure(), figure(), figure()]
+  return {
+    element: made('tr', { role: 'row' }, name, ...figures),
+    update({ cells: [first = '', ...others] }) {
+      say(group, first)
+      name.title = first
+      for (const [i, each] of figures.entries()) say(each, others[i] ?? '')
+    },
+  }
+}
+
 function holderRow(take: ((holder: HolderRow) => void) | undefined): RowOf<HolderRow> {
   const [holder, part, heldFor, left] = [made('bdi', { dir: 'ltr' }), figure('part'), figure(), figure()]
-  const name = made('td', { role: 'cell' }, holder)
+  const group = second('bdi', 'group')
+  const name = made('td', { role: 'cell' }, holder, group)
   const button = made('button', { type: 'button' })
   say(button, 'Take…')
   let shown: HolderRow | undefined
@@ -116,7 +154,8 @@ function holderRow(take: ((holder: HolderRow) => void) | undefined): RowOf<Holde
     update(row) {
       shown = row
       say(holder, row.holder)
-      name.title = row.holder
+      say(group, row.group ?? '')
+      name.title = titleOf(row.holder, row.group)
       button.title = `Take the lock from ${row.holder}`
       say(part, row.part)
       say(heldFor, row.heldFor)
@@ -126,22 +165,35 @@ function holderRow(take: ((holder: HolderRow) => void) | undefined): RowOf<Holde
 }
 
 function queueRow(): RowOf<QueueRow> {
-  const [position, part, waited, left] = [figure(), figure('part'), figure(), figure()]
-  const waiter = made('bdi', { dir: 'ltr' })
-  const name = made('td', { role: 'cell' }, waiter)
+  const [position, waited] = [figure(), figure()]
+  const [waiter, part, left] = [made('bdi', { dir: 'ltr' }), made('span'), made('span')]
+  const [group, why, expected] = [second('bdi', 'group'), second('span', 'group'), second('span', 'estimate')]
+  const name = made('td', { role: 'cell' }, waiter, group)
   return {
-    element: made('tr', { role: 'row' }, position, name, part, waited, left),
+    element: made('tr', { role: 'row' }, position, name, figure('part', part, why), waited, figure('', left, expected)),
     update(row) {
       say(position, String(row.position))
       say(waiter, row.waiter)
-      name.title = row.waiter
+      say(group, row.group ?? '')
+      name.title = titleOf(row.waiter, row.group)
       say(part, row.part ?? '')
+      say(why, row.why ?? '')
       say(waited, row.waited)
       say(left, row.left)
+      say(expected, row.expected ?? '')
     },
   }
 }
 
-function figure(name = ''): HTMLElement {
-  return made('td', { role: 'cell', class: `${name} figure`.trim() })
+function figure(name = '', ...children: readonly Node[]): HTMLElement {
+  return made('td', { role: 'cell', class: `${name} figure`.trim() }, ...children)
+}
+
+/** Makes the second line of a cell. It is hidden unless the lock has groups, or estimates. */
+function second(name: 'bdi' | 'span', of: 'group' | 'estimate'): HTMLElement {
+  return made(name, { ...(name === 'bdi' && { dir: 'ltr' }), class: `second of-${of}` })
+}
+
+function titleOf(name: string, group: string | undefined): string {
+  return group === undefined ? name : `${name}\ngroup: ${group}`
 }

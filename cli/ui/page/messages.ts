@@ -82,6 +82,8 @@ export interface OpenLock extends Row {
   readonly id: string | null
   /** Present if the lock may have several holders. */
   readonly shared?: Shared
+  /** Present if the lock has groups. */
+  readonly groups?: Groups
   readonly trend: TrendLines
   readonly queue: readonly QueueRow[]
   /** Number of waiters that are not in `queue`. */
@@ -98,11 +100,24 @@ export interface Shared {
   readonly more: number
 }
 
+export interface Groups {
+  /** The caption of the table. If `rows` does not contain all groups, it says so. */
+  readonly said: string
+  readonly rows: readonly GroupRow[]
+}
+
+export interface GroupRow {
+  readonly id: string
+  /** Name, taken, limit, weight and waiting. */
+  readonly cells: readonly string[]
+}
+
 export interface HolderRow {
   readonly id: string
   readonly holder: string
   /** The permits or the mode that the holder has. */
   readonly part: string
+  readonly group?: string
   readonly heldFor: string
   readonly left: string
 }
@@ -113,8 +128,12 @@ export interface QueueRow {
   readonly waiter: string
   /** The permits or the mode that the waiter wants. Absent if the lock can have only one holder. */
   readonly part?: string
+  readonly group?: string
+  readonly why?: string
   readonly waited: string
   readonly left: string
+  /** The estimated time until the grant. Absent if there is no estimate. */
+  readonly expected?: string
 }
 
 /** The view that the page asks for. It is sent as the query of the stream's URL. */

@@ -165,9 +165,13 @@ describe('how it looks', () => {
     const holder = client({ label: 'a-host-with-a-long-name.example.com:123456' })
     await held(holder, `${name}:orders:eu-central-1:customer:4711`, `${name}:b`)
     await joined(`${name}:b`, 'another-host-with-a-long-name.example.com:123456')
+    const group = 'a-tenant-with-a-long-name.example.com'
+    const jobs = client().semaphore(`${name}:jobs`, 1)
+    await jobs.lock({ group })
+    jobs.lock({ group, fair: true }).catch(() => {}) // this call still waits when the test ends
     const { address } = await openSite([`${name}*`])
     const { page, complaints } = await openPage(browser, address, { width, dark })
-    await expect.poll(() => texts(page, keys)).toHaveLength(2)
+    await expect.poll(() => texts(page, keys)).toHaveLength(3)
     expect(await overflow(page)).toBe(0)
     const [background, color] = (await page.evaluate(
       '[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]',
@@ -176,6 +180,13 @@ describe('how it looks', () => {
     await page.click(`${keys} button`)
     await expectTexts(page, '#holder', ['a-host-with-a-long-name.example.com:123456'])
     expect(await overflow(page)).toBe(0)
+    await page.click('#close')
+    await page.click('[data-lock^=semaphore] button')
+    await expectTexts(page, '#grouping td', [group, '1', '', '1', '1'])
+    await expectTexts(page, ':is(#holding, #waiting) .of-group', [group, group, 'permits'])
+    expect(await overflow(page)).toBe(0)
+    const titles = "[...document.querySelectorAll('#groups th, #queue th')]"
+    expect(await page.evaluate(`${titles}.filter(title => title.scrollWidth > title.clientWidth).length`)).toBe(0)
     expect(complaints).toEqual([])
   })
 })

@@ -1,6 +1,6 @@
 /** Makes pictures for tests. A picture is the data about locks that `baton top` and `baton ui` draw. */
 import { type Picture, pictureOf, type SeenLock, seen } from '../../../cli/live/picture.ts'
-import type { HolderState, WaiterState } from '../../../src/index.ts'
+import type { GroupState, HolderState, WaiterState } from '../../../src/index.ts'
 
 /** The server's time in every picture, in ms. */
 const NOW = 1_000_000
@@ -34,7 +34,21 @@ export function readWriteSeen(key: string, holders: readonly ShownHolder[], wait
   return sharedSeen({ key, kind: 'readWrite' }, holders.map(holder), waiters)
 }
 
-type Named = Pick<SeenLock, 'key' | 'kind' | 'permits' | 'taken'>
+/**
+ * Makes a semaphore with these groups. Each has one holder and one waiter, and the waiter of a full group waits for its
+ * group. Each waiter has an estimate.
+ */
+export function groupsSeen(key: string, groups: readonly GroupState[]): SeenLock {
+  const holders = groups.map(({ group }) => ({ ...holder({ permits: 1 }), group }))
+  const waiters = groups.map(({ group, taken, limit }, i) => {
+    const why: WaiterState['why'] = taken === limit ? 'group' : 'turn'
+    return { ...waiter(3_000, i), permits: 1, group, why, expected: 12_000 }
+  })
+  const named = { key, kind: 'semaphore', permits: 50, taken: groups.length, groups } as const
+  return sharedSeen(named, holders, waiters)
+}
+
+type Named = Pick<SeenLock, 'key' | 'kind' | 'permits' | 'taken' | 'groups'>
 
 function sharedSeen(named: Named, holders: readonly HolderState[], waiters: readonly WaiterState[]): SeenLock {
   const { owner, label, fencingToken, ttl } = holders[0] ?? {}

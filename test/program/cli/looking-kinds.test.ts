@@ -27,6 +27,35 @@ async function semaphoreOf(key: string): Promise<Lease[]> {
   return leases
 }
 
+/**
+ * Makes a semaphore with two permits: a call of a full group has one, and a call without a group has the other. One more
+ * call of each of two groups waits.
+ */
+async function groupsOf(key: string): Promise<void> {
+  const full = { group: 'a\u001b[2J', groupLimit: 1 }
+  for (const [i, options] of [full, {}, full, { group: 'b', groupWeight: 2.5 }].entries()) {
+    const semaphore = client({ label: `web-${i + 1}` }).semaphore(key, 2)
+    const call = semaphore.lock({ ...options, fair: true })
+    call.catch(() => {}) // a call that still waits when the test ends rejects then
+    await eventually(async () => {
+      const { holders, waiters } = await semaphore.inspect()
+      return holders.length + waiters.length === i + 1
+    })
+  }
+}
+
+/** Returns the cells of each table in the output. A column begins where its title does. */
+function cellsOf(output: string): string[][][] {
+  return output
+    .trimEnd()
+    .split('\n\n')
+    .map(table => {
+      const [titles = '', ...rest] = table.split('\n')
+      const begins = [0, ...[...titles.matchAll(/(?<= {2,})\S/g)].map(({ index }) => index)]
+      return [titles, ...rest].map(line => begins.map((at, i) => line.slice(at, begins[i + 1]).trim()))
+    })
+}
+
 const lines = (output: string) => output.trimEnd().split('\n')
 
 describe('inspect', () => {
@@ -47,6 +76,24 @@ describe('inspect', () => {
     expect(rest[5]).toMatch(/^1 +web-4 +2 +\d\S* +\d\S*$/)
     expect(rest[6]).toMatch(/^2 +web-5 +2 +/)
     expect(rest).toHaveLength(7)
+  })
+
+  test('a semaphore with groups: what each has and may have, and why each waiter waits', async () => {
+    const key = freshKey('quota')
+    await groupsOf(key)
+    const [, groups, holders, queue] = cellsOf((await baton('inspect', key)).output)
+    expect(groups).toEqual([
+      ['group', 'taken', 'limit', 'weight', 'waiting'],
+      ['–', '1', '', '1', '0'],
+      ['a\\u{1b}[2J', '1', '1', '1', '1'],
+      ['b', '0', '', '2.5', '1'],
+    ])
+    expect(holders!.map(row => row[2])).toEqual(['group', 'a\\u{1b}[2J', ''])
+    expect(queue!.map(row => [row[0], row[1], row[3], row[6]])).toEqual([
+      ['', 'waits', 'group', 'why'],
+      ['1', 'web-4', 'b', 'permits'],
+      ['2', 'web-3', 'a\\u{1b}[2J', 'group'],
+    ])
   })
 
   test('a read-write lock: its readers and writers, and who waits for what', async () => {
@@ -84,6 +131,24 @@ describe('list and top --once', () => {
     expect(queue!.split('\n').slice(1)).toEqual(
       ['1', '2'].map((place, i) => row(place, `web-${i + 4}`, '2', '\\S+', '\\S+')),
     )
+  })
+})
+
+describe('groups', () => {
+  test('top --once shows what inspect does, and list how many there are', async () => {
+    const key = freshKey('quota')
+    await groupsOf(key)
+    const [, table, groups, holders, queue] = cellsOf((await baton('top', '--once', `${key}*`)).output)
+    expect(table!.map(row => row.at(-1))).toEqual(['groups', '3'])
+    expect(groups!.map(row => row[2])).toEqual(['group', '–', 'a\\u{1b}[2J', 'b'])
+    expect(holders!.map(row => row[4])).toEqual(['group', 'a\\u{1b}[2J', ''])
+    expect(queue!.map(row => [row[5], row[8]])).toEqual([
+      ['group', 'why'],
+      ['b', 'permits'],
+      ['a\\u{1b}[2J', 'group'],
+    ])
+    const [list] = cellsOf((await baton('list', key)).output)
+    expect(list!.map(row => row.at(-1))).toEqual(['groups', '3'])
   })
 })
 

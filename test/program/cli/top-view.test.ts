@@ -7,10 +7,15 @@ import type { Picture } from '../../../cli/live/picture.ts'
 import type { Watch } from '../../../cli/live/watch.ts'
 import { frame, pageOf } from '../../../cli/top/frame.ts'
 import { firstView, type Pressed, press, type View, visible } from '../../../cli/top/view.ts'
-import { lockSeen, picture, readWriteSeen } from './locks.ts'
+import { groupsSeen, lockSeen, picture, readWriteSeen } from './locks.ts'
 
 const size = { columns: 79, rows: 24 }
 const many = picture(...Array.from({ length: 50 }, (_, i) => lockSeen(`lock-${String(i).padStart(2, '0')}`)))
+const groups = Array.from({ length: 30 }, (_, i) => ({
+  ...{ group: i === 0 ? 'a\u001b[2J' : `tenant-${i}`, taken: 1, weight: i + 0.5, waiting: 1 },
+  ...(i === 0 && { limit: 1 }),
+}))
+const grouped = picture(groupsSeen('jobs', groups))
 const long = picture(lockSeen('busy', { waits: Array.from({ length: 100 }, (_, i) => 10_000 - i) }))
 
 /** Presses these keys: a single character is typed as it is, and any other key is given by its name. */
@@ -111,6 +116,10 @@ describe('the screen', () => {
         for (const lines of [
           shownBy(firstView, many, {}, { columns, rows }),
           shownBy(view, long, {}, { columns, rows }),
+          shownBy(firstView, grouped, {}, { columns, rows }),
+          ...[0, 29, 30, 31].map(place =>
+            shownBy({ ...pressed(grouped, ['return']), place }, grouped, {}, { columns, rows }),
+          ),
         ]) {
           expect(lines).toHaveLength(rows)
           for (const line of lines)
@@ -134,6 +143,11 @@ describe('the screen', () => {
     expect(times).toMatch(/^ {2}held for 1s, 20s left, fencing token \d+$/)
     expect(titles).toMatch(/^ +# WAITER +OWNER +WAITED EXPIRES$/)
     expect(first).toMatch(/^ +2 waiter-2 +owner-2 +9\.9s +9s$/)
+    const [busy] = long.locks
+    const estimates = busy!.waiters.map(waiter => ({ ...waiter, expected: 5_000 }))
+    const [heads, row] = shownBy(view, picture({ ...busy!, waiters: estimates })).slice(6)
+    expect(heads).toMatch(/^ +# WAITER +OWNER +WAITED EXPIRES EXPECTED$/)
+    expect(row).toMatch(/^ +2 waiter-2 +owner-2 +9\.9s +9s +5s$/)
     const gone = shownBy(view, many)
     expect(gone.slice(2, 4)).toEqual(['busy', '  the lock is free'])
   })
@@ -147,6 +161,34 @@ describe('the screen', () => {
     expect(lines[6]).toMatch(/ MODE +FOR /)
     expect(lines[7]).toMatch(/^ holds someone +read +1s /)
     expect(lines[9]).toMatch(/^ +1 waiter-1 +write +4s /)
+  })
+
+  test('groups: their number in the list; an opened lock begins with them', () => {
+    expect(shownBy(firstView, grouped)[2]).toMatch(/ LONGEST GROUPS$/)
+    expect(shownBy(firstView, grouped)[3]).toMatch(/^> jobs +30\/50 som…ne \+29 +1s +20s +30 +3s +30$/)
+    expect(shownBy(firstView, grouped, {}, { columns: 58, rows: 24 })[2]).toMatch(/ LONGEST$/)
+    expect(shownBy(firstView, long)[2]).toMatch(/ LONGEST$/)
+    const view = pressed(grouped, ['return'])
+    const table = (keys: string[], at = size) => shownBy(pressed(grouped, keys, view), grouped, {}, at).slice(6, -1)
+    const [heads, full, open] = table([])
+    expect(heads).toMatch(/^GROUP +TAKEN +LIMIT +WEIGHT +WAITING$/)
+    expect(full).toMatch(/^a\\u\{1b\}\[2J +1 +1 +0\.5 +1$/)
+    expect(open).toMatch(/^tenant-1 +1 +1\.5 +1$/)
+    const titles = /^ +# HOLDER, WAITER +PERMITS GROUP +FOR +ENDS EXPECTED WHY/
+    const down = (rows: number) => Array.from({ length: rows }, () => 'down')
+    const [still, last, next, holds] = table(down(29))
+    expect(still).toBe(heads)
+    expect(last).toMatch(/^tenant-29 /)
+    expect(next).toMatch(titles)
+    expect(holds).toMatch(/^ +holds someone +1 a\\u\{1.* +1s +20s *$/)
+    expect(table(down(30))[0]).toMatch(titles)
+    expect(table(down(30))[1]).toBe('')
+    expect(table(down(31))[1]).toBe(holds)
+    const wide = { columns: 130, rows: 24 }
+    const rows = table(down(31 + 30), wide)
+    expect(rows[0]).toMatch(/ GROUP +FOR +ENDS EXPECTED WHY +OWNER *$/)
+    expect(rows[1]).toMatch(/^ +1 waiter-1 +1 a\\u\{1b\}\[2J +3s +9s +12s group +owner-1 *$/)
+    expect(rows[2]).toMatch(/^ +2 waiter-2 +1 tenant-1 +3s +9s +12s turn +owner-2 *$/)
   })
 
   test('if there is nothing, it says so', () => {

@@ -4,9 +4,12 @@
  */
 import { networkInterfaces } from 'node:os'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Memory } from '../../../cli/ui/memory.ts'
+import { openOf, viewOf } from '../../../cli/ui/view.ts'
 import { calls } from '../../kit/command-stats.ts'
 import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
+import { groupsSeen, picture } from '../cli/locks.ts'
 import { ask, openSite, type Site, Stream, told } from './site.ts'
 
 /** The page for all tests that do not depend on the locks in its list. */
@@ -141,6 +144,40 @@ describe('what is sent', () => {
     }
     const { body } = await ask(address)
     expect(body).not.toContain('alert(')
+  })
+
+  test('groups: what each has, why each waiter waits, and at most a hundred of them', async () => {
+    const key = freshKey('jobs')
+    const odd = 'a\u202e</td>'
+    const calls = [{ group: odd, groupLimit: 1 }, {}, { group: odd, groupLimit: 1 }]
+    for (const [i, options] of calls.entries()) {
+      const semaphore = client({ label: `web-${i}` }).semaphore(key, 2)
+      semaphore.lock({ ...options, fair: true }).catch(() => {}) // the last call still waits when the test ends
+      await told(async () => (await semaphore.inspect()).holds + (await semaphore.inspect()).waiters.length === i + 1)
+    }
+    const { address } = await openSite([`${key}*`])
+    const stream = await Stream.open(address, { open: key, kind: 'semaphore' })
+    await told(() => stream.lock?.groups)
+    const name = 'a\\u{202e}</td>'
+    expect(stream.lock).toMatchObject({
+      groups: {
+        said: 'Groups',
+        rows: [
+          { id: '', cells: ['–', '1', '', '1', '0'] },
+          { id: odd, cells: [name, '1', '1', '1', '1'] },
+        ],
+      },
+      shared: { holders: [{ holder: 'web-0', group: name }, { holder: 'web-1' }] },
+      queue: [{ waiter: 'web-2', group: name, why: 'group' }],
+    })
+    expect(stream.lock?.shared?.holders[1]).not.toHaveProperty('group')
+
+    const many = Array.from({ length: 1_200 }, (_, i) => ({ group: `t${i}`, taken: 1, weight: 1, waiting: 1 }))
+    const view = viewOf({ open: key, kind: 'semaphore' })
+    const open = openOf(picture(groupsSeen(key, many)), view, new Memory())
+    expect(open?.groups?.said).toBe('Groups, the first 100 of 1,200 by name')
+    expect(open?.groups?.rows).toHaveLength(100)
+    expect(open?.queue[0]).toMatchObject({ why: 'turn', expected: '12s' })
   })
 })
 
