@@ -32,23 +32,27 @@ test('READONLY: a replica refuses after outageTimeout; the lock is taken once th
 })
 
 describe('BUSY', () => {
-  /** Keeps every server busy with a script for `ms`. Resolves when the script has ended. */
-  async function occupy(own: OwnPlace, ms: number): Promise<void> {
+  /** Keeps every server busy with a script for `ms`. Resolves when all are busy; `over` when the script has ended. */
+  async function occupy(own: OwnPlace, ms: number): Promise<{ readonly over: Promise<unknown> }> {
     const killers: Redis[] = await own.admin().each(async redis => redis)
     const busy = own.admin().each(redis => redis.eval('for i = 1, 1e11 do end', 0).catch(() => {}))
-    await sleep(ms)
-    await Promise.all(killers.map(killer => killer.script('KILL')))
-    await busy
+    const refuses = (redis: Redis) =>
+      redis.ping().then(
+        () => false,
+        error => /^BUSY /.test(error.message),
+      )
+    await eventually(async () => (await Promise.all(killers.map(refuses))).every(Boolean), 10_000)
+    const over = sleep(ms).then(() => Promise.all(killers.map(killer => killer.script('KILL'))))
+    return { over: Promise.all([over, busy]) }
   }
 
   test('I6: a call waits out a script that blocks the server for a while', async () => {
     const { own, locks } = await server('--lua-time-limit', '50')
     await locks.isLocked(freshKey())
-    const busy = occupy(own, 1_000)
-    await sleep(200)
+    const busy = await occupy(own, 1_000)
     const lease = await locks.lock(freshKey(), { timeout: 15_000 })
     expect(lease.held).toBe(true)
-    await busy
+    await busy.over
   })
 
   test('I6, I7: a script that blocks for longer than outageTimeout appears as the cause of the rejection', async () => {
@@ -56,22 +60,20 @@ describe('BUSY', () => {
     const locks = client({ outageTimeout: 500 }, own.source())
     const key = freshKey()
     await locks.isLocked(key)
-    const busy = occupy(own, 2_000)
-    await sleep(200)
+    const busy = await occupy(own, 2_000)
     await refused(locks.lock(key), /^BUSY /, key)
-    await busy
+    await busy.over
     expect((await other.lock(key, { timeout: 10_000 })).held).toBe(true)
   })
 
   test('I7: close waits for a busy server no longer than for a silent one', async () => {
     const { own, locks } = await server('--lua-time-limit', '50')
     await locks.lock(freshKey())
-    const busy = occupy(own, 8_000)
-    await sleep(200)
+    const busy = await occupy(own, 8_000)
     const begun = performance.now()
     await locks.close()
     expect(performance.now() - begun).toBeLessThan(6_000)
-    await busy
+    await busy.over
   })
 })
 

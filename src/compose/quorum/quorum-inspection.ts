@@ -53,14 +53,18 @@ export class QuorumInspection implements Inspection<LockState> {
    * that does not answer. Then each other server is asked to take the lock from the holder that this server itself has
    * reported. `Tally.ended` defines the result.
    *
-   * The first server that named the holder is asked before the others. Of several forced releases that cross, only the
+   * The first server that named the holder is asked before the others. Each call waits for its answer, even if a majority
+   * has answered, so that calls which cross choose the same one. Of several forced releases that cross, only the
    * one that ends the hold there takes the lock. The holder may then learn of its loss, and give up its other votes
    * before the requests for them arrive: they still count as taken. If that server stalls, nobody waits for it, and
    * each of these releases may say that it took the lock.
    */
   async forceRelease(key: string, only?: string): Promise<boolean> {
     for (let attempt = 1; ; attempt++) {
-      const states = await this.#ask(({ kind }) => kind.inspection.inspect(key), this.#unclear)
+      const states = await this.#ask(
+        ({ kind }) => kind.inspection.inspect(key),
+        () => SLOW,
+      )
       const [most] = this.#merged(key, states).holders
       const holder = most ?? states.flatMap(state => state?.holders ?? []).find(({ id }) => id === only)
       if (only !== undefined && holder?.id !== only) return false
@@ -70,14 +74,17 @@ export class QuorumInspection implements Inspection<LockState> {
       const named = states.map(state => state?.holders.some(({ owner }) => owner === holder?.owner))
       const first = named.indexOf(true)
       let led: Promise<void> | undefined
+      /** Another forced release, or the holder's own release, has ended the hold on the first server. */
+      let beaten = false
       const take = async ({ kind, member }: Place, i: number) => {
         await led
         const name = names[i]
         // A server that has not answered may have the hold.
         if (name === undefined && !states[i]) throw reasonOf(member)
-        if (name !== undefined && (await kind.inspection.forceRelease(key, name))) return tally.add('ended')
-        if (i === first) named.fill(false)
-        if (!named[i]) tally.add('gone')
+        const ended = name !== undefined && (await kind.inspection.forceRelease(key, name))
+        if (i === first && !ended) beaten = true
+        if (beaten || !(ended || named[i])) tally.add('gone')
+        else if (ended) tally.add('ended')
       }
       const leader = this.#places[first]
       const leading = leader && take(leader, first)
