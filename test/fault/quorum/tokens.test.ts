@@ -160,12 +160,12 @@ test('I2: a nested hold has the token of the outer one, although servers stall w
   await Promise.all([vote.happened, raised!.happened])
   links[0]!.rule({ direction: 'up' }, 'hold')
   vote.lift()
-  const outer = await promptly(granted)
+  const outer = await granted
   const entering = locks.lock(key, { owner: outer.owner })
   await entered!.happened
   raised!.lift()
   entered!.lift()
-  const inner = await promptly(entering)
+  const inner = await entering
   expect([inner.via, inner.fencingToken]).toEqual(['reentry', outer.fencingToken])
 })
 
