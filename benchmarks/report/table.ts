@@ -116,7 +116,8 @@ const columnsOf: Record<Subject, readonly Column[]> = {
     { measure: 'waitMaxSmall', head: 'longest wait\nsmall ms' },
     { measure: 'mostAtOnce', head: 'at\nonce', unit: 'whole' },
     { measure: 'mostOfGroup', head: 'of one\ntenant', unit: 'whole' },
-    ...[commands, clientCpu],
+    commands,
+    clientCpu,
   ],
   drain: [
     { measure: 'drain', head: 'drain ms' },

@@ -306,9 +306,11 @@ export class KeyState extends Line implements Due {
   #granted(waiter: Waiter, grant: Granted, now: number): void {
     const { grant: meaning } = inState[waiter.state]
     if (meaning === 'take-back') return this.port.leave(waiter)
-    // A hold whose lease has ended still lasts for its `minHold`, so it must not be given back.
-    if (meaning === 'check' && waiter.claim.minHold && grant.token === waiter.latest) return
-    if (meaning === 'check') return this.port.check(waiter, grant.token)
+    if (meaning === 'check') {
+      // A hold whose lease has ended still lasts for its `minHold`, so it must not be given back.
+      if (waiter.claim.minHold && grant.token === waiter.latest) return
+      return this.port.check(waiter, grant.token)
+    }
     if (this.port.closed) {
       this.present -= 1
       this.#settle(waiter, 'over', now)

@@ -9,6 +9,8 @@ import { now } from './promises.ts'
 
 const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 600, headStart: 0 }
 const hold = { key: claim.key, id: claim.id }
+/** A server that is connected, and whose votes count. */
+const member = { up: true, counts: () => true, problemFor: () => undefined, epoch: 0 }
 
 /**
  * Three servers have voted. On servers 0 and 1 the vote has the token of the hold, which is 2,000. On server 2 it has
@@ -19,7 +21,7 @@ function votedDifferently() {
   const clock = new FakeClock()
   const unanswered: ((until: number | 'anew') => void)[][] = [[], [], []]
   const places = unanswered.map(calls => ({
-    member: { up: true, counts: () => true, problemFor: () => undefined, epoch: 0 },
+    member,
     kind: { renew: () => new Promise(resolve => calls.push(until => resolve([until]))) },
     vote: () => new Promise(() => {}),
   }))
@@ -55,7 +57,7 @@ test('I1 I8: the remaining votes of a lost hold are given back only after the ho
   const clock = new FakeClock()
   const events: string[] = []
   const places = [0, 1, 2].map(server => ({
-    member: { up: true, counts: () => true, problemFor: () => undefined, epoch: 0 },
+    member,
     kind: {
       renew: async () => [server === 2 ? clock.now() + 600 : undefined],
       leave: async () => void events.push(`leave ${server}`),
@@ -106,7 +108,7 @@ function votedByTwo(asked: boolean) {
   const votes: ((grant: Granted) => void)[] = []
   const renewals: [server: number, token: number][] = []
   const places = [0, 1, 2].map(server => ({
-    member: { up: true, counts: () => true, problemFor: () => undefined, epoch: 0 },
+    member,
     kind: {
       renew: async ([{ token }]: [{ token: number }]) => {
         renewals.push([server, token])

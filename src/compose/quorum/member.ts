@@ -273,8 +273,8 @@ export class Leases {
   }
 
   /**
-   * If the data of the servers was lost at `since` or later, returns the time until which a hold may last that a refusal
-   * showed before.
+   * Returns the time until which a hold may last of which a server knows nothing that has kept its data only since
+   * `since`: the end of the hold that a refusal showed before. −∞: no refusal has shown one.
    */
   lasts(key: string | undefined, since: number): number {
     const shown = key === undefined ? undefined : this.#shown.get(key)
