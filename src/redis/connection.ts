@@ -105,6 +105,8 @@ export class Connection {
   readonly #order = new Order()
   /** Calls that have not settled, oldest first. */
   readonly #calls = new Set<Call>()
+  /** Calls that are not sent yet because of their order. Nearly always empty. */
+  readonly #heldBack = new Set<Call>()
   #sweep: Timer | undefined
   #reconnect: Timer | undefined
   #greeting: Timer | undefined
@@ -322,6 +324,7 @@ export class Connection {
 
   #send(call: Call, now = this.#clock.now()): void {
     if (call.underway) return
+    if (this.#order.holdsBack(call)) return void this.#heldBack.add(call)
     call.underway = true
     this.#order.sent(call)
     call.sent = now
@@ -347,6 +350,7 @@ export class Connection {
           call.repeated = earlier > turn
           return this.#sendAgain(call, earlier < Number.POSITIVE_INFINITY ? 0 : PAUSE)
         }
+        this.#sendHeldBack()
         if (!this.#calls.delete(call)) return
         call.reply = reply
         try {
@@ -369,6 +373,13 @@ export class Connection {
         if (this.#calls.has(call)) this.#unknownOrRefused(call, error)
       },
     )
+  }
+
+  #sendHeldBack(): void {
+    if (this.#heldBack.size === 0 || !this.#up || this.#closed) return
+    const calls = [...this.#heldBack]
+    this.#heldBack.clear()
+    for (const call of calls) this.#send(call)
   }
 
   /**
@@ -412,6 +423,8 @@ export class Connection {
   #fail(call: Call, error: Error): void {
     if (!this.#calls.delete(call)) return
     this.#order.settled(call)
+    this.#heldBack.delete(call)
+    this.#sendHeldBack()
     const ofCall = error instanceof LockConnectionError && !(error instanceof WrongServer)
     const explained = ofCall && call.request.explain?.(error, this)
     if (explained instanceof Promise) call.resolve(explained)
@@ -452,6 +465,7 @@ export class Connection {
     this.#lastError = this.#torn = this.#reason = undefined
     this.#demoted = false
     this.arrived()
+    this.#heldBack.clear()
     for (const call of this.#calls) this.#send(call)
     this.#listener.up()
   }

@@ -7,7 +7,12 @@
  * server knows only the script of the attempt, the attempt is refused because of the client's own hold.
  *
  * So each request that has run before an earlier request about the same lock is sent again behind it, and only its last
- * answer counts. This does no harm, because a script that runs twice changes only what its first run has missed.
+ * answer counts. This does no harm, because a script that runs twice changes only what its first run has missed. But it
+ * would do harm after the request that ends what the first run began: the second run of an attempt, behind the release,
+ * would queue a waiter that nobody waits for (I4). So a new request about that lock is not sent before these are
+ * answered:
+ *
+ *      refused ──▶ attempt (runs) ──▶ refused one, again ──▶ attempt, again ──▶ release
  */
 
 /** A request that has been sent. */
@@ -23,6 +28,11 @@ export class Order {
   #sendings = 0
   /** By their keys, the requests that were refused, and have no answer yet. Nearly always empty. */
   readonly #behind = new Map<string, Set<Sent>>()
+
+  /** Returns whether this request must not be sent for the first time yet. */
+  holdsBack({ place, request: { key = '' } }: Sent): boolean {
+    return place === 0 && this.#behind.has(key)
+  }
 
   sent(request: Sent): void {
     request.turn = ++this.#sendings

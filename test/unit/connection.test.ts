@@ -61,6 +61,29 @@ describe('a call', () => {
     },
   )
 
+  // This test fails if `if (this.#order.holdsBack(call))` becomes `if (false)` in src/redis/connection.ts: the last request runs
+  // between the two runs of the second one. If they are an attempt and the release of its hold, the second run queues a
+  // waiter that nobody waits for.
+  test('about a lock waits until earlier requests about it have run in their order; about another lock it does not', async () => {
+    const at = await Connected.up()
+    const calls = [at.ask({ key: 'a' }), at.ask({ key: 'a' })]
+    await settled()
+    await at.redis.asked.next.fail(replyError('MOVED 1 x'))
+    await at.redis.asked.next.answer('too early')
+    calls.push(at.ask({ key: 'a' }), at.ask({ key: 'b' }))
+    await settled()
+    expect(at.redis.asked.count).toBe(3)
+    await at.redis.asked.next.answer('other')
+    expect(await calls[3]).toMatchObject({ reply: 'other' })
+    await at.clock.advance(100)
+    expect(at.redis.asked.count).toBe(5)
+    await at.redis.asked.next.answer('first')
+    expect(at.redis.asked.open.length).toBe(1)
+    await at.redis.asked.next.answer('second')
+    await at.redis.asked.next.answer('third')
+    expect((await Promise.all(calls.slice(0, 3))).map(({ reply }) => reply)).toEqual(['first', 'second', 'third'])
+  })
+
   test('that is refused for want of a password is sent on the next connection, because the password was accepted before', async () => {
     const at = await Connected.up()
     const before = at.ask()
