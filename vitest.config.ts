@@ -6,9 +6,14 @@ const untidy = ['test/docs/*.test.ts', 'test/contract/opentelemetry/*.test.ts']
 const faults = ['test/fault/{,quorum/}*.test.ts']
 const failovers = ['test/topology/faults/*.test.ts']
 const screens = ['test/program/{browser,terminal}/*.test.ts']
-/** What is around the library: the program `baton`, the benchmark, and the applications of Nest's users. */
-const nest = 'test/docs/package/nestjs/nestjs.test.ts'
-const program = ['test/program/!(browser|terminal)/**/*.test.ts', nest]
+/** What is around the library: the program `baton`, the benchmark, the examples, and the applications of Nest's users. */
+const program = [
+  'test/program/!(browser|terminal)/**/*.test.ts',
+  'test/docs/examples/*.test.ts',
+  'test/docs/package/nestjs/nestjs.test.ts',
+]
+/** vitest.topologies.config.ts runs these tests. */
+const topologies = ['test/topology/*.test.ts']
 
 const common = {
   globalSetup: 'test/kit/global-setup.ts',
@@ -29,9 +34,9 @@ const common = {
 /** Names of test files that take long. They begin first, in this order. */
 const early = [
   ...['docs/blocks', 'nestjs/nestjs', 'bench/run', 'cli/bad-input', 'simulation/simulation', 'cli/away'],
-  ...['topology/secrets', 'cli/topologies', 'simulation/turns', 'contract/quorum-away', 'scenarios/many-holds'],
+  ...['cli/topologies', 'simulation/turns', 'contract/quorum-away', 'scenarios/many-holds'],
   ...['scenarios/exclusion', 'contract/quorum-errors', 'contract/renewal', 'examples/transfer', 'contract/errors'],
-  ...['topology/node-redis', 'scenarios/many-leases', 'local-redis/package-cache', 'demo/demo', 'package/installed'],
+  ...['scenarios/many-leases', 'local-redis/package-cache', 'demo/demo', 'package/installed'],
   ...['contract/lease', 'contract/putting-off', 'contract/server-states', 'bench/cli'],
   ...['giving-up', 'paused', 'killed-processes', 'revoked-rights', 'partitions', 'lost-data'].map(
     name => `fault/${name}`,
@@ -72,13 +77,14 @@ export default defineConfig({
           ...common,
           name: 'together',
           include: ['test/**/*.test.ts'],
-          exclude: [...untidy, ...faults, ...failovers, ...screens, ...program],
+          exclude: [...untidy, ...faults, ...failovers, ...screens, ...program, ...topologies],
           isolate: false,
         },
       },
       { test: { ...common, name: 'apart', include: untidy } },
       { test: { ...common, name: 'program', include: program, isolate: false } },
-      { test: { ...common, name: 'faults', include: faults, isolate: false } },
+      // They wait even more than the others.
+      { test: { ...common, name: 'faults', include: faults, isolate: false, maxWorkers: 7 } },
       // Each file starts six servers. On a busy machine, a server that is slow to answer is mistaken for a dead one.
       {
         test: {

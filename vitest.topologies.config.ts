@@ -1,4 +1,7 @@
-/** Runs the contract suite on every topology. Each topology is a project with its own servers. */
+/**
+ * Runs the contract suite on every topology. Each topology is a project with its own servers. The project `each` runs
+ * the tests of what only one topology has.
+ */
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { topologies } from './test/kit/topologies/index.ts'
@@ -21,6 +24,7 @@ const common = {
 export default defineConfig({
   test: {
     projects: [
+      { test: { ...common, name: 'each', include: ['test/topology/*.test.ts'], isolate: false } },
       ...topologies.map(({ name }) => ({
         test: {
           ...common,
