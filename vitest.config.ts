@@ -84,7 +84,7 @@ export default defineConfig({
       { test: { ...common, name: 'apart', include: untidy } },
       { test: { ...common, name: 'program', include: program, isolate: false } },
       // They wait even more than the others.
-      { test: { ...common, name: 'faults', include: faults, isolate: false, maxWorkers: 7 } },
+      { test: { ...common, name: 'faults', include: faults, isolate: false, maxWorkers: 5 } },
       // Each file starts six servers. On a busy machine, a server that is slow to answer is mistaken for a dead one.
       {
         test: {
