@@ -266,7 +266,7 @@ export class Connection {
       }
       this.#calls.add(call)
       if (this.#reason && this.#refuses(this.#reason)) return this.#fail(call, refusedBy(this.#reason))
-      if (this.#up) this.#send(call, now)
+      if (this.#up) this.#send(call, now, call.begun)
       if (!this.#sweep) this.#armSweep()
     })
   }
@@ -322,13 +322,12 @@ export class Connection {
     if (this.redis.status !== 'end') this.redis.disconnect()
   }
 
-  #send(call: Call, now = this.#clock.now()): void {
+  #send(call: Call, now = this.#clock.now(), awakeNow = this.#awake.at(now)): void {
     if (call.underway) return
-    if (this.#order.holdsBack(call)) return void this.#heldBack.add(call)
+    if (!this.#order.admits(call)) return void this.#heldBack.add(call)
     call.underway = true
-    this.#order.sent(call)
     call.sent = now
-    call.sentAwake = this.#awake.at(now)
+    call.sentAwake = awakeNow
     this.#writes.next()
     if (this.#unanswered++ === 0) {
       this.#lastAnswer = call.sentAwake
@@ -350,7 +349,7 @@ export class Connection {
           call.repeated = earlier > turn
           return this.#sendAgain(call, earlier < Number.POSITIVE_INFINITY ? 0 : PAUSE)
         }
-        this.#sendHeldBack()
+        if (this.#heldBack.size > 0) this.#sendHeldBack()
         if (!this.#calls.delete(call)) return
         call.reply = reply
         try {
@@ -376,7 +375,7 @@ export class Connection {
   }
 
   #sendHeldBack(): void {
-    if (this.#heldBack.size === 0 || !this.#up || this.#closed) return
+    if (!this.#up || this.#closed) return
     const calls = [...this.#heldBack]
     this.#heldBack.clear()
     for (const call of calls) this.#send(call)

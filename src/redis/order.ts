@@ -29,14 +29,12 @@ export class Order {
   /** By their keys, the requests that were refused, and have no answer yet. Nearly always empty. */
   readonly #behind = new Map<string, Set<Sent>>()
 
-  /** Returns whether this request must not be sent for the first time yet. */
-  holdsBack({ place, request: { key = '' } }: Sent): boolean {
-    return place === 0 && this.#behind.has(key)
-  }
-
-  sent(request: Sent): void {
+  /** Called before a request is sent. Returns false if it must not be sent yet. */
+  admits(request: Sent): boolean {
+    if (request.place === 0 && this.#behind.has(request.request.key ?? '')) return false
     request.turn = ++this.#sendings
     request.place ||= request.turn
+    return true
   }
 
   /** Called when a request was refused and will be sent again. */
