@@ -475,12 +475,14 @@ export interface Reply<S extends Script> {
 export interface Runner<S extends ScriptSet> {
   /**
    * Runs a script. As soon as the reply arrives, `read` turns it into the result. If `read` has to run further scripts,
-   * it returns a promise of the result.
+   * it returns a promise of the result. `instead` names another script for the same keys and arguments, if the first word
+   * of the reply only says that this other one is the right one. It then runs within the same call.
    */
   run<N extends keyof S, T = Reply<S[N]>>(
     name: N,
     keys: KeysOf<S[N]>,
     args: ArgsOf<S[N]>,
     read?: (reply: Reply<S[N]>) => T | Promise<T>,
+    instead?: (status: unknown) => keyof S | undefined,
   ): Promise<T>
 }

@@ -9,7 +9,7 @@ import { LockConnectionError } from '../errors.ts'
 import type { ArgsOf, KeysOf, Reply, Runner, Script, ScriptSet } from '../kind.ts'
 import type { Answer, Request, Server } from './request.ts'
 
-export interface ScriptRequest<T> extends Required<Request<T>> {
+export interface ScriptRequest<T> extends Required<Omit<Request<T>, 'redirected'>>, Pick<Request<T>, 'redirected'> {
   queue(pipeline: ChainableCommander): void
 }
 
@@ -132,9 +132,18 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
     keys: KeysOf<S[N]>,
     values: ArgsOf<S[N]>,
     read: (reply: Reply<S[N]>) => T | Promise<T> = reply => reply as T,
+    instead?: (status: unknown) => keyof S | undefined,
   ): Promise<T> {
     const script = this.#loaded[name]
-    return this.#executor.ask(new ScriptCall(script, argsOf(script, keys, values), read, this.#pattern, keys))
+    const call = new ScriptCall(script, argsOf(script, keys, values), read, this.#pattern, keys)
+    if (instead) {
+      call.redirected = reply => {
+        const other = instead(Array.isArray(reply) ? reply[0] : reply)
+        if (other !== undefined) call.become(this.#loaded[other], argsOf(this.#loaded[other], keys, values))
+        return other !== undefined
+      }
+    }
+    return this.#executor.ask(call)
   }
 }
 
@@ -143,9 +152,10 @@ type CallArgs = [script: string, count: string, ...rest: string[]]
 
 /** One call of a script. A class uses less memory than closures, and thousands of calls may be under way. */
 class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
-  readonly #script: Loaded
+  redirected?: (reply: unknown) => boolean
+  #script: Loaded
   /** The arguments of EVALSHA. If the server does not know the script, they become the arguments of EVAL. */
-  readonly #args: CallArgs
+  #args: CallArgs
   readonly #read: (reply: Reply<S>) => T | Promise<T>
   readonly #pattern: string
   readonly #keys: KeysOf<S>
@@ -172,6 +182,15 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
 
   get key(): string {
     return this.#args[2] as string
+  }
+
+  /** From now on, this call is one of another script. */
+  become(script: Loaded, args: CallArgs): void {
+    this.#script = script
+    this.#args = args
+    this.#left = []
+    this.#known = true
+    this.#texts = script.texts
   }
 
   queue(pipeline: ChainableCommander): void {

@@ -47,6 +47,21 @@ describe('a call', () => {
     expect(await call).toMatchObject({ reply: 'yes', repeated: false })
   })
 
+  // This test fails if `if (call.request.redirected?.(reply)) return this.#sendAgain(call, 0)` is removed in
+  // src/redis/connection.ts: the first reply is the result.
+  test('I6 whose reply names another command sends that one at once; all together have the time of one call', async () => {
+    const at = await Connected.up()
+    const call = quiet(at.ask({ redirected: reply => reply === 'another' }))
+    await settled()
+    for (let sent = 1; sent <= 3; sent++) {
+      expect(at.redis.asked.count).toBe(sent)
+      await at.clock.advance(OUTAGE / 4)
+      await at.redis.asked.next.answer('another')
+    }
+    await at.clock.advance(OUTAGE / 4)
+    expect(await now(call)).toMatchObject({ code: 'ERR_LOCK_CONNECTION' })
+  })
+
   test.each(['NOPERM x', 'OOM x', 'NOREPLICAS x', 'WRONGTYPE x', 'ERR x', 'BUSYGROUP x'])(
     'that the server refuses rejects with the refusal, and is not repeated: %s',
     async message => {
@@ -81,7 +96,8 @@ describe('a call', () => {
     expect(at.redis.asked.open.length).toBe(1)
     await at.redis.asked.next.answer('second')
     await at.redis.asked.next.answer('third')
-    expect((await Promise.all(calls.slice(0, 3))).map(({ reply }) => reply)).toEqual(['first', 'second', 'third'])
+    const replies = ['first', 'second', 'third'].map(reply => ({ reply }))
+    expect(await Promise.all(calls.slice(0, 3))).toMatchObject(replies)
   })
 
   test('that is refused for want of a password is sent on the next connection, because the password was accepted before', async () => {

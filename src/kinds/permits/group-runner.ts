@@ -2,11 +2,12 @@
  * A semaphore has two sets of scripts: one for semaphores without groups, which costs as little as if there were no
  * groups, and one for semaphores with groups. Redis knows whether a semaphore has groups now, and answers `grouped` or
  * `plain` to a script of the wrong set, before it changes anything. Then the script of the other set is called. The client
- * remembers which semaphores have groups, so this costs a request only when the first group comes or the last one goes.
+ * remembers which semaphores have groups, so this costs a request only when the first group comes or the last one goes. That
+ * request is a part of the same call, with its place in the order of requests and its time limit (I6).
  *
  * A call that brings a group, or has a waiter with one, goes to the second set at once.
  */
-import type { ArgsOf, KeysOf, Reply, Runner, Script } from '../../kind.ts'
+import type { ArgsOf, KeysOf, Reply, Runner } from '../../kind.ts'
 import { scripts as groups } from './semaphore/groups/scripts.generated.ts'
 import { scripts as plain } from './semaphore/scripts.generated.ts'
 
@@ -58,41 +59,18 @@ export class GroupRunner implements Runner<AnsweringScripts> {
     args: ArgsOf<AnsweringScripts[N]>,
     read: (reply: Reply<AnsweringScripts[N]>) => T | Promise<T> = reply => reply as T,
   ): Promise<T> {
-    return this.#run(name, keys, args, read, false)
-  }
-
-  /**
-   * `earlier`: whether an earlier request may have been executed without an answer. For instance, a release may have
-   * ended the last hold of the last group. If it is repeated, Redis answers `plain`, and finds no hold.
-   */
-  #run<N extends keyof AnsweringScripts, T>(
-    name: N,
-    keys: KeysOf<AnsweringScripts[N]>,
-    args: ArgsOf<AnsweringScripts[N]>,
-    read: (reply: Reply<AnsweringScripts[N]>) => T | Promise<T>,
-    earlier: boolean,
-  ): Promise<T> {
     const { lock } = keys as { readonly lock?: string }
-    if (lock === undefined) return this.#call(name, keys, args, read as never)
+    if (lock === undefined) return this.#runner.run(name, keys as never, args as never, read as never)
+    const inGroups = `${name}InGroups` as keyof Grouped
     const brings = bringsGroup(args)
     if (brings) this.#remember(lock)
-    const called = brings || this.#grouped.has(lock) ? (`${name}InGroups` as keyof Grouped) : name
-    return this.#call<T>(called, keys, args, reply => {
-      const repeated = reply.repeated || earlier
-      if (reply.status === 'grouped') this.#remember(lock)
-      else if (reply.status === 'plain') this.#grouped.delete(lock)
-      else return read({ ...(reply as Reply<AnsweringScripts[N]>), repeated })
-      return this.#run(name, keys, args, read, repeated)
+    const called = brings || this.#grouped.has(lock) ? inGroups : name
+    return this.#runner.run<keyof SemaphoreScripts, T>(called, keys as never, args as never, read as never, status => {
+      if (status === 'grouped') this.#remember(lock)
+      else if (status === 'plain') this.#grouped.delete(lock)
+      else return undefined
+      return status === 'grouped' ? inGroups : name
     })
-  }
-
-  #call<T>(
-    name: keyof SemaphoreScripts,
-    keys: object,
-    args: object,
-    read: (reply: Reply<Script>) => T | Promise<T>,
-  ): Promise<T> {
-    return this.#runner.run(name, keys as never, args as never, read)
   }
 
   #remember(lock: string): void {
