@@ -87,8 +87,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     },
   )
 
-  // This test fails if `const repeated = reply.repeated || earlier` becomes `const { repeated } = reply` in
-  // src/kinds/permits/group-runner.ts: the release that ended the last hold of the last group resolves to false.
+  // This test fails if `if (!isReply(error)) call.repeated = true` is removed in src/redis/connection.ts: the release that
+  // ended the last hold of the last group resolves to false.
   test('of the release after which a semaphore has no group any more: I5, it resolves to true', async () => {
     const { locks, proxy } = await clientBehindProxy(patient)
     const semaphore = locks.semaphore(freshKey(), 2)
