@@ -163,8 +163,15 @@ test.each([3, 5])('of %i servers, a dead minority costs fair waiters no time', {
     servers,
     count: 60,
   }
-  const alive = await order(load)
-  const bare = await order({ ...load, dead: (servers - 1) / 2 })
-  expect(bare.grants).toHaveLength(load.count)
-  expect(alive.ms / bare.ms).toBeGreaterThan(0.85)
+  const time = async (dead: number) => {
+    let ms = 0
+    // One run depends too much on the delays of its seed.
+    for (let seed = 0; seed < 5; seed++) {
+      const played = await order({ ...load, seed, dead })
+      expect(played.grants).toHaveLength(load.count)
+      ms += played.ms
+    }
+    return ms
+  }
+  expect((await time(0)) / (await time((servers - 1) / 2))).toBeGreaterThan(0.85)
 })
