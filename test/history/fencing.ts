@@ -102,14 +102,19 @@ function wentBack(holds: readonly Hold[], report: Report): void {
 
 /**
  * Whether this hold is a re-entry to read by an owner that was already reading. Such a hold has the token of the
- * owner's first hold, although other readers may have been granted larger tokens since then.
+ * owner's first hold, although other readers may have been granted larger tokens since then. The process may have
+ * relied on the first hold for a shorter time than Redis had it: until its release, if that has ended it.
  */
 function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): boolean {
   if (wants !== 'read' || grant.via !== 'reentry') return false
   const { owner, token } = grant
+  const lasted = ({ released, end }: Hold) => (released?.result ? released.t : end)
   return holds.some(
     other =>
-      other.grant.t < grant.t && other.end > request!.t && other.grant.owner === owner && other.grant.token === token,
+      other.grant.t < grant.t &&
+      lasted(other) > request!.t &&
+      other.grant.owner === owner &&
+      other.grant.token === token,
   )
 }
 

@@ -29,6 +29,20 @@ describe('I1', () => {
   })
 })
 
+describe('I2', () => {
+  // The lease of the outer read, 5 ms, ends for the process before the request of the nested one, at 30.
+  test('a nested read has the token of the outer one as long as Redis has that one, also past larger tokens', () => {
+    const nested = (release: number) =>
+      found(
+        read('a', 10, release, { lease: 5 }),
+        read('b', 20, 90),
+        read('a2', 31, 60, { ...inside('a', 10, 31), asked: 30 }),
+      )
+    expect(nested(50)).toEqual([])
+    expect(nested(25)).toEqual(['I2'])
+  })
+})
+
 describe('I3 a reader waits for one writer’s turn at most', () => {
   const queued = queues(100, { readers: ['r'] })
   const reader = read('r', 200, 210, { asked: 10 })
