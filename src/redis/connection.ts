@@ -349,7 +349,7 @@ export class Connection {
           call.repeated = earlier > turn
           return this.#sendAgain(call, earlier < Number.POSITIVE_INFINITY ? 0 : PAUSE)
         }
-        if (call.request.redirected?.(reply)) return this.#sendAgain(call, 0)
+        if (this.#calls.has(call) && call.request.redirected?.(reply)) return this.#sendAgain(call, 0)
         if (this.#heldBack.size > 0) this.#sendHeldBack()
         if (!this.#calls.delete(call)) return
         call.reply = reply
