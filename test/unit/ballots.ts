@@ -14,7 +14,7 @@ export function ballotsOver(places: readonly unknown[], clock: Clock): Ballots {
   return new Ballots(places as readonly Place[], clock, floor, 9_000, {
     won: () => {},
     asks: () => {},
-    shows: () => {},
+    says: () => {},
     refused: () => {},
   })
 }

@@ -1,6 +1,7 @@
 /** Tests whether the votes of a server count, by what the server reports about itself. */
 import { expect, test } from 'vitest'
-import { Leases, Standing } from '../../src/compose/quorum/member.ts'
+import { Leases } from '../../src/compose/quorum/leases.ts'
+import { Standing } from '../../src/compose/quorum/member.ts'
 import type { Connection } from '../../src/redis/connection.ts'
 import { FakeClock } from './fake-clock.ts'
 

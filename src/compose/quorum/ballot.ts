@@ -12,7 +12,8 @@
  */
 import { channel } from 'node:diagnostics_channel'
 import type { Claim, Granted, Queued, Refused, Via, VoteMode } from '../../kind.ts'
-import { DRIFT, type Member, type Place } from './member.ts'
+import { DRIFT } from './leases.ts'
+import type { Member, Place } from './member.ts'
 
 /**
  * A server's refusal of a claim. A later message may report that the server has granted the claim. If the token of this

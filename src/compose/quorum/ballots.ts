@@ -33,8 +33,9 @@ import {
 } from './ballot.ts'
 import { Clearing } from './clearing.ts'
 import type { Floor } from './floor.ts'
+import { DRIFT } from './leases.ts'
 import { Looks } from './looks.ts'
-import { DRIFT, type Member, type Place } from './member.ts'
+import type { Member, Place } from './member.ts'
 import { mostOf } from './round.ts'
 
 /**
@@ -52,8 +53,8 @@ export interface BallotsListener {
   won(claim: Claim, grant: Granted): void
   /** Called with the length of each claim's lease and of each renewal, in ms, before the servers are asked. */
   asks(key: string, lease: number): void
-  /** Called when a server has refused the lock because of a hold that lasts for another `ttl` ms. */
-  shows(key: string, ttl: number): void
+  /** Called with each answer of a server about another caller's hold (`Leases.says`). */
+  says(key: string, server: number, ttl?: number, begun?: number): void
   /** Called when a server has refused a request of a claim. */
   refused(server: number, error: Error): void
 }
@@ -217,10 +218,9 @@ export class Ballots implements BallotBox {
 
   refused(ballot: Ballot, server: number, { sent, clock, ttl, holder }: Refusal, position = 0): void {
     const seat = ballot.seats[server] as Seat
-    // If all servers lose their data, their votes count only after this hold, too.
-    this.#listener.shows(ballot.claim.key, ttl)
-    if (seat.clearing) return
     const begun = Math.min(sent - ttl, holder?.since ?? sent)
+    this.#listener.says(ballot.claim.key, server, ttl, begun)
+    if (seat.clearing) return
     seat.seen = { sent, clock, begun, ends: this.#clock.now() + ttl * (1 + DRIFT) }
     seat.position = position
     // A vote that arrived after the request was sent may be newer than this refusal. It may have come in a message
@@ -309,6 +309,7 @@ export class Ballots implements BallotBox {
       if (mode !== 'try' && mode !== 'queue') seat.vote = undefined
       if (ballot.over) this.clearing.clear(ballot, server)
     } else if (answer?.granted) {
+      this.#listener.says(ballot.claim.key, server)
       if (mode === 'queue' && answer.via !== 'reentry') seat.ticket ??= answer.token
       this.voted(ballot, server, answer)
     } else if (answer) {

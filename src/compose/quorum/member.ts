@@ -10,6 +10,7 @@ import type { LockState } from '../../kinds/state.ts'
 import type { Connection } from '../../redis/connection.ts'
 import type { Keys } from '../../redis/keys.ts'
 import type { Server } from '../../redis/server.ts'
+import { DRIFT, type Leases } from './leases.ts'
 
 /** A server that leaves requests unanswered and sends nothing for this many ms is reported as unusable. */
 const SILENT = 500
@@ -41,9 +42,6 @@ const LOADING = 100
 const AGAIN = { first: 100, longest: 5_000 }
 /** While the votes of a server do not count yet, waiters are checked this often, in ms. */
 const CHECK = 1_000
-
-/** How far the clocks of a server and of this client may drift apart, as a fraction of the time that passes. */
-export const DRIFT = 0.01
 
 export class Member {
   readonly index: number
@@ -226,72 +224,6 @@ export interface Place {
   readonly kind: Kind<LockState>
   readonly vote: NonNullable<Kind['vote']>
   readonly keys: Keys
-}
-
-/**
- * A lock for which this client has asked for a long lease may have it in other clients again, so its longest lease is
- * remembered for at least this long, in ms.
- */
-const RETURNS = 3_600_000
-
-/** The longest leases that this client has asked for. Most locks have the usual one, so only longer ones are recorded. */
-export class Leases {
-  readonly #clock: Clock
-  readonly #usual: number
-  /** By key: the longest lease, and when one that is longer than the usual lease was last asked for. */
-  readonly #longer = new Map<string, { readonly lease: number; readonly asked: number }>()
-  /** By key: a hold that a refusal has shown, with more time left than the longest lease: when, and when it ends. */
-  readonly #shown = new Map<string, { readonly at: number; readonly ends: number }>()
-  /** The number of recorded leases at which those are removed that have ended. */
-  #full = 1_000
-
-  /** `usual`: the lease of the calls that ask for none, in ms. */
-  constructor(clock: Clock, usual: number) {
-    this.#clock = clock
-    this.#usual = usual
-  }
-
-  /** Records that this client asks for a lease of `lease` ms. */
-  asks(key: string, lease: number): void {
-    if (lease <= this.#usual) return
-    const now = this.#clock.now()
-    const known = this.#longer.get(key)
-    this.#longer.set(key, { lease: Math.max(lease, known?.lease ?? 0), asked: now })
-    if (this.#longer.size < this.#full) return
-    for (const [each, { lease, asked }] of this.#longer) if (now - asked > lease + RETURNS) this.#longer.delete(each)
-    this.#full = 1_000 + 2 * this.#longer.size
-  }
-
-  /** Records that a server has refused the lock because of a hold that lasts for another `ttl` ms. */
-  shows(key: string, ttl: number): void {
-    if (ttl <= this.longest(key)) this.#shown.delete(key)
-    else {
-      const at = this.#clock.now()
-      this.#shown.set(key, { at, ends: at + ttl * (1 + DRIFT) })
-      if (this.#shown.size > 1_000) for (const [each, { ends }] of this.#shown) if (ends < at) this.#shown.delete(each)
-    }
-  }
-
-  /**
-   * Returns the time until which a hold may last of which a server knows nothing that has kept its data only since
-   * `since`: the end of the hold that a refusal showed before. −∞: no refusal has shown one.
-   */
-  lasts(key: string | undefined, since: number): number {
-    const shown = key === undefined ? undefined : this.#shown.get(key)
-    return shown && shown.at < since ? shown.ends : Number.NEGATIVE_INFINITY
-  }
-
-  /** The longest lease of the lock of `key`, in ms; without `key`, the usual lease. */
-  longest(key?: string): number {
-    return (key !== undefined && this.#longer.get(key)?.lease) || this.#usual
-  }
-
-  /** The longest lease of all locks, in ms. */
-  get longestOfAll(): number {
-    let most = this.#usual
-    for (const { lease } of this.#longer.values()) most = Math.max(most, lease)
-    return most
-  }
 }
 
 export interface StandingListener {

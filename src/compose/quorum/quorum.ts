@@ -21,7 +21,8 @@ import type { Calling } from '../../redis/rights.ts'
 import { Server } from '../../redis/server.ts'
 import { Ballots } from './ballots.ts'
 import { Floor } from './floor.ts'
-import { Leases, Member, noMajority, type Place, Standing } from './member.ts'
+import { Leases } from './leases.ts'
+import { Member, noMajority, type Place, Standing } from './member.ts'
 import { QuorumKind } from './quorum-kind.ts'
 import { Round } from './round.ts'
 
@@ -139,7 +140,9 @@ export class Quorum implements Backend {
     const ballots = new Ballots(places, this.#clock, this.#floor, waiterTtl, {
       won: ({ id, key }, grant) => this.#listener.won(id, grant, keys.of(key).lock),
       asks: (key, lease) => this.#leases.asks(key, lease),
-      shows: (key, ttl) => this.#leases.shows(key, ttl),
+      says: (key, i, ttl, begun) => {
+        this.#leases.says(key, i, (this.#members[i] as Member).keepsSince, ttl, begun)
+      },
       refused: (i, error) => {
         ;(this.#members[i] as Member).refusal = error
         this.#tellSoon()

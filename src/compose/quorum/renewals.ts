@@ -18,7 +18,8 @@ import { LockConnectionError } from '../../errors.ts'
 import type { HoldName, Prolonging, Renewed, VoteMode } from '../../kind.ts'
 import type { Ballot, Seat } from './ballot.ts'
 import type { Ballots } from './ballots.ts'
-import { DRIFT, noMajority } from './member.ts'
+import { DRIFT } from './leases.ts'
+import { noMajority } from './member.ts'
 import { Round } from './round.ts'
 
 interface Question extends Prolonging {

@@ -117,15 +117,16 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
 /**
  * Servers 0 and 1 grant the lock, and the holder renews it for longer than any lease. Server 1 comes back without its
  * data, while the holder is cut off. Then another client requests the lock. It has once renewed that lock for as long
- * and server 0 hangs, or it has not and server 0 refuses its request.
+ * and server 0 hangs, or it has not and server 0 refuses its requests, or server 0 hangs after its first refusal.
  */
 // This test fails if `this.#ballots.asks(key, ms)` is removed in src/compose/quorum/renewals.ts: the other client counts
 // the vote of server 1 after its own lease, while the holder relies on its hold. It also fails if ` ||
 // this.#awaitsRefusals(ballot)` is removed in src/compose/quorum/ballots.ts: the refusal comes too late. It also fails if
-// `seen.begun < keepsSince` becomes `false` in src/compose/quorum/ballots.ts: the refusal means nothing.
+// `seen.begun < keepsSince` becomes `false` in src/compose/quorum/ballots.ts: the refusal means nothing. It also fails if
+// `hold.begun < since` becomes `false` in src/compose/quorum/leases.ts: the refusal is forgotten with its request.
 test('I1: a server that may have forgotten a hold which was renewed for longer than its lease does not count', async () => {
   const long = 4 * lease
-  async function play(renewedBefore: boolean) {
+  async function play(how: 'hangs, but the caller has asked for as long' | 'refuses' | 'refuses, and hangs') {
     const memory = new Memory()
     memory.record('run', { seed: 0, servers: 3, waiterTtl: 1_500, longestLease: long, outageTimeout })
     // With this fault, the checker excuses calls that fail, but not two holders.
@@ -138,13 +139,20 @@ test('I1: a server that may have forgotten a hold which was renewed for longer t
       await got.renew(long)
       return got
     }
-    if (renewedBefore) await other.release(await renewed(other))
+    const asked = how === 'hangs, but the caller has asked for as long'
+    if (asked) await other.release(await renewed(other))
     away(2)
     const held = await renewed(holder)
     for (const { number } of servers) away(number)
-    if (renewedBefore) servers[0]!.stop()
+    if (asked) servers[0]!.stop()
     await servers[1]!.kill()
     await servers[1]!.comeBackEmpty('the truth')
+    if (how === 'refuses, and hangs') {
+      // By now, server 1 has told the other client when it was started. So the refusal comes after that start.
+      await sleep(1_500)
+      expect((await outcomeOf(other.lock(key, { timeout: 0 }))).value).toBeUndefined()
+      servers[0]!.stop()
+    }
     let next: Lease | undefined
     // Each attempt asks all servers anew, so the refusal of server 0 comes last.
     for (; !next; await sleep(20)) ({ value: next } = await outcomeOf(other.lock(key, { timeout: 0 })))
@@ -153,7 +161,8 @@ test('I1: a server that may have forgotten a hold which was renewed for longer t
     await holder.release(held)
     return { both, violations: check(memory.events).violations.map(({ invariant }) => invariant) }
   }
-  expect(await Promise.all([play(true), play(false)])).toEqual(Array(2).fill({ both: false, violations: [] }))
+  const ways = ['hangs, but the caller has asked for as long', 'refuses', 'refuses, and hangs'] as const
+  expect(await Promise.all(ways.map(play))).toEqual(Array(3).fill({ both: false, violations: [] }))
 })
 
 /** The servers persist nothing, and have just been up for long enough that their votes count. */
