@@ -39,7 +39,9 @@ if minHold then
   local till = least and math.min(math.floor(record:sub(1, TOKEN_END) / 1000), now) + least
   local first, kept = id:sub(1, 1), KEPT .. id:sub(2)
   -- A repeated heartbeat may have been granted the id again, after its first hold was retained. One of them is enough.
-  if till and till > now and not redis.call('HMGET', lock, kept)[1] then
+  -- If the deadlines were lost, all holds have ended (lua/shared/lapse.lua), so this one is not retained.
+  local lives = redis.call('ZSCORE', deadlines, id)
+  if lives and till and till > now and not redis.call('HMGET', lock, kept)[1] then
     -- include: life { deadline = till }
     redis.call('PEXPIREAT', lock, keep)
     redis.call('PEXPIREAT', deadlines, keep)

@@ -47,7 +47,7 @@ describe('a hold that is released before its minHold has passed', () => {
 
   test('a permit: the record keeps its number, and is freed with it', async () => {
     const semaphore = await TestSemaphore.on()
-    const holder = asker(anonymous('holder', { minHold: 300 }), '1/2s')
+    const holder = asker(anonymous('holder', { minHold: 1_000 }), '1/2s')
     await semaphore.acquire(holder)
     expect(await semaphore.release(holder)).toEqual(['released', '0'])
     expect((await semaphore.state()).holders).toEqual([`!${holder.id.slice(1)}`])

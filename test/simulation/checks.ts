@@ -387,9 +387,12 @@ export class Checks implements Watcher, ClientWatcher {
     if (!this.#plan.orderly || isReadWrite(lock)) return
     const missed = isShared(lock) && this.#shares.granted(lock, grant, own, other => this.#clientOf(other))
     if (missed) this.#failed('I3', `${id} is granted before ${missed}, although its group has had its share`)
-    const group = (other: string) => decodeWants(this.#clientOf(other)?.calling.get(other)?.wants ?? '').group?.name
     for (const [other, ticket] of queued ?? []) {
-      if (ticket < own && this.#clientOf(other)?.open && group(other) === claim.group?.name)
+      const client = this.#clientOf(other)
+      const call = client?.calling.get(other)
+      // The group of a waiter whose caller has given up is not known any more.
+      const sameGroup = !isShared(lock) || (call && decodeWants(call.wants ?? '').group?.name === claim.group?.name)
+      if (ticket < own && client?.open && sameGroup)
         this.#failed('I3', `${id} is granted before ${other}, which has waited longer`)
     }
   }
