@@ -244,10 +244,10 @@ export class Holds implements Due, Succession {
     const now = this.#clock.now()
     // Undefined if the hold has ended, and this client has no waiter and no other hold of the lock.
     const state = this.#table.states.get(hold.key)
-    state?.releasing(now)
+    if (now >= hold.deadline) this.#expire(hold, now)
+    if (hold.state.is === 'held') state?.releasing(now)
     // Only a hold that belongs to a run of hand-offs can be handed on within this client.
     if (hold.run && state?.handOn(hold, now)) return yes
-    if (now >= hold.deadline) this.#expire(hold, now)
     const wait = hold.run !== undefined && state?.wantsHeir(hold, now) === true
     return new Promise<boolean>(resolve => {
       if (!hold.release(resolve)) return resolve(false)

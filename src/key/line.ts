@@ -86,11 +86,13 @@ export abstract class Line extends Tenure {
 
   /**
    * Sends an attempt for this waiter only, outside the line. While it is the turn of other clients, the waiter joins
-   * the line instead. So a re-entry can take a few ms longer. A waiter that makes only a single attempt does not join
-   * the line.
+   * the line instead, whose head asks when that turn is over. So a re-entry can take a few ms longer. But if the head
+   * has asked early and was refused, nobody may ask for a while, so the waiter asks by itself. A waiter that makes only
+   * a single attempt does not join the line.
    */
   tryAlone(waiter: Waiter, now: number): void {
-    if (waiter.wish.mode !== 'once' && this.others && this.others.wait(now) > 0) this.stand(waiter, now)
+    const headAsks = this.line.size === 0 || this.turnAt < NEVER
+    if (waiter.wish.mode !== 'once' && headAsks && this.others && this.others.wait(now) > 0) this.stand(waiter, now)
     else this.ask(waiter, 'alone', now)
   }
 

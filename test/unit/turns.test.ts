@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Asker, HandingOn, leaseOf } from './handing-on.ts'
 import { settled } from './promises.ts'
-import { KEY } from './waiting.ts'
+import { KEY, LEASE } from './waiting.ts'
 
 /**
  * After its release, a client leaves the lock to other clients for a while: for TURN ms if they take turns with it, and
@@ -146,6 +146,36 @@ describe('a caller that asks again after its release', () => {
     await client.freedBy('C')
     await client.granted()
     await client.call({ owner: 'somebody' })
+    expect(client.asks).toBe(true)
+  })
+
+  // The look asks early, so the head of the line no longer waits for a turn after which its answer would name the owner.
+  test('I4 asks by itself if its owner has a name and the line has been refused, because the owner may have the lock', async () => {
+    const client = await Looping.holding()
+    await client.release(3)
+    await client.freedBy('B', 'C')
+    await client.call()
+    await client.granted()
+    await client.release(3)
+    await client.call()
+    await client.at.clock.advance(TURN - 1)
+    await client.freedBy('B')
+    await client.at.clock.advance(1)
+    client.at.io.look(KEY)
+    await client.at.attempt.answer(client.at.refused())
+    await client.call({ owner: 'somebody' })
+    expect(client.asks).toBe(true)
+  })
+
+  test('leaves the lock to nobody because of a release of a lease that was lost before', async () => {
+    const client = await Looping.holding()
+    await client.release(3)
+    await client.freedBy('B', 'C')
+    await client.call()
+    await client.granted()
+    client.at.clock.block(LEASE)
+    expect(await leaseOf(client.asker).release()).toBe(false)
+    await client.call()
     expect(client.asks).toBe(true)
   })
 
