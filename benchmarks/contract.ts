@@ -357,5 +357,6 @@ export interface Attainment {
   readonly goal: string
   /** What the run measured, as text, for instance '1.29 (1.10–1.40)': the median of the rounds and their range. */
   readonly measured: string
-  readonly verdict: 'reached' | 'missed'
+  /** 'not steady': this run reached the goal, but another run on the same machine missed it. */
+  readonly verdict: 'reached' | 'not steady' | 'missed'
 }

@@ -1,6 +1,6 @@
 /** Draws the plots of each scenario, with their captions. A plot without any figure is left out. */
 import { lockOf, type Measure, type Results, type Scenario } from '../contract.ts'
-import { type Entry, entriesOf, inOrder, type Spread } from './html-data.ts'
+import { type Entry, entriesOf, inOrder, type Spread } from './entries.ts'
 import { type Markup, markup } from './html-markup.ts'
 import { format, tick, words } from './html-measures.ts'
 import { axisFor } from './plot-axis.ts'

@@ -1,10 +1,11 @@
 /** Shows all figures as tables. The tables also serve people who cannot see the plots. */
 import { type Attainment, type Measure, measures, type Results, type Scenario } from '../contract.ts'
-import { type Entry, entriesOf, type Spread } from './html-data.ts'
+import { headlinesOf } from './columns.ts'
+import { type Entry, entriesOf, type Spread } from './entries.ts'
 import { type Markup, markup } from './html-markup.ts'
 import { capital, format, words } from './html-measures.ts'
 import { kindOf } from './plot-rows.ts'
-import { type Subject, subjectOf } from './subject.ts'
+import { subjectOf } from './subject.ts'
 
 export function tableOf(scenario: Scenario, entries: readonly Entry[], rounds: number): Markup {
   // The number of acquisitions comes last: it explains the other figures, and is not meant for comparison.
@@ -44,53 +45,6 @@ function cell(measure: Measure, spread: Spread | undefined): Markup {
   return markup`<td>${median}${range}</td>`
 }
 
-type Headline = readonly [measure: Measure, moreIsBetter: boolean, unless?: Measure]
-
-/**
- * The measures to compare at a glance, for each kind of scenario. A headline that names a second measure (`unless`) is
- * shown only if the run has no figures for that second measure. For example, the median of all hand-offs is shown only
- * if the median of hand-offs to another process is unknown. The reason: every lock needs Redis for a hand-off to
- * another process, but some locks hand over within a process without Redis.
- */
-const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
-  uncontended: [['cycleP50', false]],
-  mixed: [
-    ['throughput', true],
-    ['waitMaxFair', false],
-    ['waitMaxUnfair', false],
-  ],
-  loop: [
-    ['throughput', true],
-    ['crossP50', false],
-    ['handoffP50', false, 'crossP50'],
-  ],
-  phases: [
-    ['throughput', true],
-    ['waitMaxReaders', false],
-    ['waitMaxWriters', false],
-  ],
-  quorumAlone: [
-    ['cycleP50', false],
-    ['cycleP99', false],
-  ],
-  quorum: [
-    ['throughput', true],
-    ['waitMax', false],
-    ['attempts', false],
-  ],
-  admission: [['admission', false]],
-  burst: [['drain', false]],
-  groups: [['releaseP50', false]],
-  jobs: [
-    ['drain', false],
-    ['waitMaxSmall', false],
-  ],
-  drain: [['drain', false]],
-  'crash-holder': [['nextGrant', false]],
-  'crash-waiters': [['nextGrant', false]],
-  idle: [['commandsPerSecond', false]],
-}
-
 /**
  * Compares the best lock of redis-baton, the best rival and the best floor in each scenario. In a loop, an unfair lock
  * can have better figures than a fair one, so Jain's fairness index is shown beside the figures of loops.
@@ -98,11 +52,9 @@ const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
 export function glance(results: Results): Markup {
   const rows = results.scenarios.flatMap((scenario, i) => {
     const entries = entriesOf(results, scenario)
-    const has = (measure: Measure) => entries.some(entry => entry.spread(measure))
-    const subject = subjectOf(scenario)
-    const shown = headlines[subject].filter(([measure, , unless]) => has(measure) && !(unless && has(unless)))
-    return shown.map(([measure, more]) => {
-      const best = (kind: Entry['rival']['kind']) => winner(entries, kind, measure, more, subject === 'loop')
+    const isLoop = subjectOf(scenario) === 'loop'
+    return headlinesOf(scenario, entries).map(measure => {
+      const best = (kind: Entry['rival']['kind']) => winner(entries, kind, measure, isLoop)
       return markup`<tr><th scope="row"><a href="#scenario-${i}">${capital(scenario.title)}</a><small>${words[measure].title}</small></th>
 ${best('baton')}${best('rival')}${best('floor')}</tr>`
     })
@@ -113,17 +65,12 @@ ${best('baton')}${best('rival')}${best('floor')}</tr>`
 <tbody>${rows}</tbody></table></div>`
 }
 
-function winner(
-  entries: readonly Entry[],
-  kind: Entry['rival']['kind'],
-  measure: Measure,
-  more: boolean,
-  shared: boolean,
-): Markup {
+function winner(entries: readonly Entry[], kind: Entry['rival']['kind'], measure: Measure, shared: boolean): Markup {
+  const sign = measure === 'throughput' ? -1 : 1
   const found = entries
     .flatMap(entry => (entry.rival.kind === kind ? [{ entry, spread: entry.spread(measure) }] : []))
     .filter((each): each is { entry: Entry; spread: Spread } => each.spread !== undefined)
-    .sort((a, b) => (more ? b.spread.median - a.spread.median : a.spread.median - b.spread.median))[0]
+    .sort((a, b) => sign * (a.spread.median - b.spread.median))[0]
   if (!found) return markup`<td><span class="none">–</span></td>`
   const jain = shared ? found.entry.spread('jain') : undefined
   const fairness = jain && `, Jain’s index ${format('index', jain.median)}`
@@ -139,7 +86,7 @@ export function goalsTable(goals: readonly Attainment[]): Markup {
       measured,
       verdict,
     }) => markup`<tr><th scope="row"><span>${what.replaceAll('`', '')}</span></th><td>${goal}</td><td>${measured}</td>
-${verdict === 'missed' ? markup`<td class="alarm"><strong>missed</strong></td>` : markup`<td>reached</td>`}</tr>\n`,
+${verdict === 'missed' ? markup`<td class="alarm"><strong>missed</strong></td>` : markup`<td>${verdict}</td>`}</tr>\n`,
   )
   return markup`<div class="scroll" tabindex="0" role="region" aria-label="Goals"><table>
 <caption><span>The project’s goals for redis-baton. Each figure is the median of the rounds, with the range in parentheses. A ratio (÷) compares measurements of the same round. 2 × 8 means 2 processes with 8 waiters each.</span></caption>

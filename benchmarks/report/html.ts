@@ -4,7 +4,7 @@
  * of the page allows only the page's own style sheet.
  */
 import { type Results, takesPart } from '../contract.ts'
-import { entriesOf } from './html-data.ts'
+import { entriesOf } from './entries.ts'
 import { help } from './html-help.ts'
 import { type Markup, markup, trusted } from './html-markup.ts'
 import { capital, format, number } from './html-measures.ts'

@@ -3,7 +3,7 @@
  * faint behind it. In a single plot, a dozen crossing lines could not be distinguished.
  */
 import { line } from 'd3-shape'
-import type { RivalEntry } from './html-data.ts'
+import type { RivalEntry } from './entries.ts'
 import { type Markup, markup } from './html-markup.ts'
 import { type Axis, percent } from './plot-axis.ts'
 import { kindOf } from './plot-rows.ts'

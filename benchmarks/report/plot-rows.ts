@@ -11,7 +11,7 @@
  */
 import { area, curveStepAfter } from 'd3-shape'
 import type { Distribution } from '../contract.ts'
-import type { RivalEntry, Spread } from './html-data.ts'
+import type { RivalEntry, Spread } from './entries.ts'
 import { type Markup, markup } from './html-markup.ts'
 import { type Axis, axisFor, linear, percent } from './plot-axis.ts'
 

@@ -3,18 +3,18 @@ import { describe, expect, test } from 'vitest'
 import type { Results, Trial } from '../../../benchmarks/contract.ts'
 import type { Goal } from '../../../benchmarks/report/goal.ts'
 import { unthrottled } from '../../../benchmarks/report/goals.ts'
+import { names, present, written } from '../../../benchmarks/report/pages.ts'
 import { goalsTable, tables } from '../../../benchmarks/report/table.ts'
 import { attainments, verdict } from '../../../benchmarks/report/verdict.ts'
 import { rivals } from '../../../benchmarks/rivals/index.ts'
 import { scenarios } from '../../../benchmarks/scenarios.ts'
-import { names, present, written } from '../../../scripts/bench-results/main.ts'
 
 const read = (name: string) =>
   JSON.parse(readFileSync(new URL(`../../../benchmarks/results/${name}`, import.meta.url), 'utf8')) as Results
 const measured = read('all.json')
 
 test.each(names)('the figures of %s are those of the raw runs', page => {
-  // If this fails, run: npx tsx scripts/bench-results/main.ts
+  // If this fails, run: npx tsx benchmarks/report/pages.ts
   expect(present(page)).toBe(written(page))
 })
 

@@ -1,4 +1,4 @@
-/** Combines the rounds of each rival in one scenario, for the HTML page. */
+/** Combines the rounds of each rival in one scenario, for all reports. */
 import type { Distribution, Measure, Results, Scenario, Trial } from '../contract.ts'
 import { type Rounds, roundsOf } from './rounds.ts'
 
