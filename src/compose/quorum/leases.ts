@@ -32,7 +32,7 @@ export class Leases {
   /** By key: the longest lease, and when one that is longer than the usual lease was last asked for. */
   readonly #longer = new Map<string, { readonly lease: number; readonly asked: number }>()
   /** By key, and by server: the hold that its refusal has shown, with more time left than the longest lease. */
-  readonly #shown = new Map<string, (Shown | undefined)[]>()
+  readonly #shown = new Map<string, Map<number, Shown>>()
   /** The number of recorded leases at which those are removed that have ended. */
   #full = 1_000
 
@@ -62,17 +62,16 @@ export class Leases {
     const known = this.#shown.get(key)
     if (!known && ttl <= this.longest(key)) return
     const now = this.#clock.now()
-    const all = known ?? []
-    const before = all[server]
-    const lost = before && before.begun < since ? [before] : []
-    const holds = ttl > 0 ? [{ begun, ends: now + ttl * (1 + DRIFT) }, ...lost] : lost
-    all[server] = {
-      begun: Math.min(...holds.map(hold => hold.begun)),
-      ends: Math.max(...holds.map(hold => hold.ends)),
-    }
-    if (hasEnded(all, now)) this.#shown.delete(key)
-    else this.#shown.set(key, all)
-    if (this.#shown.size > 1_000) for (const [each, of] of this.#shown) if (hasEnded(of, now)) this.#shown.delete(each)
+    const all = known ?? new Map<number, Shown>()
+    const before = all.get(server)
+    const lost = before && before.begun < since ? before : undefined
+    if (ttl > 0) {
+      const ends = now + ttl * (1 + DRIFT)
+      all.set(server, lost ? { begun: Math.min(begun, lost.begun), ends: Math.max(ends, lost.ends) } : { begun, ends })
+    } else if (!lost) all.delete(server)
+    if (all.size === 0) this.#shown.delete(key)
+    else if (!known) this.#shown.set(key, all)
+    if (!known && this.#shown.size > 1_000) this.#forgetEnded(now)
   }
 
   /**
@@ -80,9 +79,10 @@ export class Leases {
    * `since`: the end of an older hold that a refusal has shown. −∞: no refusal has shown one.
    */
   lasts(key: string | undefined, since: number): number {
+    let until = Number.NEGATIVE_INFINITY
     const shown = key === undefined ? undefined : this.#shown.get(key)
-    if (!shown) return Number.NEGATIVE_INFINITY
-    return Math.max(...shown.map(hold => (hold && hold.begun < since ? hold.ends : Number.NEGATIVE_INFINITY)))
+    if (shown) for (const hold of shown.values()) if (hold.begun < since) until = Math.max(until, hold.ends)
+    return until
   }
 
   /** The longest lease of the lock of `key`, in ms; without `key`, the usual lease. */
@@ -96,8 +96,11 @@ export class Leases {
     for (const { lease } of this.#longer.values()) most = Math.max(most, lease)
     return most
   }
-}
 
-function hasEnded(holds: readonly (Shown | undefined)[], now: number): boolean {
-  return holds.every(hold => !hold || hold.ends <= now)
+  #forgetEnded(now: number): void {
+    for (const [key, all] of this.#shown) {
+      for (const [server, { ends }] of all) if (ends <= now) all.delete(server)
+      if (all.size === 0) this.#shown.delete(key)
+    }
+  }
 }
