@@ -7,6 +7,7 @@
  *   then lost. If B had forgotten that refusal, B would get the lock from servers 2 and 3: two holders (I1).
  */
 import type { Clock } from '../../clock.ts'
+import type { Member } from './member.ts'
 
 /** How far the clocks of a server and of this client may drift apart, as a fraction of the time that passes. */
 export const DRIFT = 0.01
@@ -19,11 +20,17 @@ const RETURNS = 3_600_000
 
 /** A hold of another caller, as a server has reported it. */
 interface Shown {
-  /** When it may have begun, at the earliest, in monotonic ms. */
+  readonly server: number
+  /** The connection over which the report came (`Member.epoch`). */
+  readonly epoch: number
+  /** When the hold may have begun, at the earliest, in monotonic ms. */
   readonly begun: number
   /** When it ends, at the latest, in monotonic ms. */
   readonly ends: number
 }
+
+/** Since when a server has kept its data, as far as this client knows (`Member`). */
+type Memory = Pick<Member, 'epoch' | 'keepsSince'>
 
 /** The longest leases that this client knows of. Most locks have the usual one, so only longer ones are recorded. */
 export class Leases {
@@ -31,8 +38,8 @@ export class Leases {
   readonly #usual: number
   /** By key: the longest lease, and when one that is longer than the usual lease was last asked for. */
   readonly #longer = new Map<string, { readonly lease: number; readonly asked: number }>()
-  /** By key, and by server: the hold that its refusal has shown, with more time left than the longest lease. */
-  readonly #shown = new Map<string, Map<number, Shown>>()
+  /** By key: the holds that refusals have shown, with more time left than the longest lease. */
+  readonly #shown = new Map<string, readonly Shown[]>()
   /** The number of recorded leases at which those are removed that have ended. */
   #full = 1_000
 
@@ -55,23 +62,22 @@ export class Leases {
 
   /**
    * Records what a server has said of the lock. It has refused the lock, because of a hold that began at `begun` or later
-   * and lasts for another `ttl` ms; 0: it has voted. So a hold that it reported before has ended, unless the server has
-   * kept its data only since `since`, and may have lost that hold.
+   * and lasts for another `ttl` ms; 0: it has voted. So a hold that it reported before has ended. But if the connection
+   * has been lost meanwhile, and the server has kept its data only since `keepsSince`, it may have lost that hold.
    */
-  says(key: string, server: number, since: number, ttl = 0, begun = 0): void {
+  says(key: string, server: number, { epoch, keepsSince }: Memory, ttl = 0, begun = 0): void {
     const known = this.#shown.get(key)
     if (!known && ttl <= this.longest(key)) return
     const now = this.#clock.now()
-    const all = known ?? new Map<number, Shown>()
-    const before = all.get(server)
-    const lost = before && before.begun < since ? before : undefined
-    if (ttl > 0) {
-      const ends = now + ttl * (1 + DRIFT)
-      all.set(server, lost ? { begun: Math.min(begun, lost.begun), ends: Math.max(ends, lost.ends) } : { begun, ends })
-    } else if (!lost) all.delete(server)
-    if (all.size === 0) this.#shown.delete(key)
-    else if (!known) this.#shown.set(key, all)
-    if (!known && this.#shown.size > 1_000) this.#forgetEnded(now)
+    const answered = (hold: Shown) => hold.server === server && (hold.epoch === epoch || hold.begun >= keepsSince)
+    const all = (known ?? []).filter(hold => hold.ends > now && !answered(hold))
+    if (ttl > this.longest(key) || (ttl > 0 && known?.some(answered)))
+      all.push({ server, epoch, begun, ends: now + ttl * (1 + DRIFT) })
+    if (all.length > 0) this.#shown.set(key, all)
+    else this.#shown.delete(key)
+    if (!known && this.#shown.size > 1_000) {
+      for (const [each, holds] of this.#shown) if (holds.every(({ ends }) => ends <= now)) this.#shown.delete(each)
+    }
   }
 
   /**
@@ -81,7 +87,7 @@ export class Leases {
   lasts(key: string | undefined, since: number): number {
     let until = Number.NEGATIVE_INFINITY
     const shown = key === undefined ? undefined : this.#shown.get(key)
-    if (shown) for (const hold of shown.values()) if (hold.begun < since) until = Math.max(until, hold.ends)
+    if (shown) for (const hold of shown) if (hold.begun < since) until = Math.max(until, hold.ends)
     return until
   }
 
@@ -95,12 +101,5 @@ export class Leases {
     let most = this.#usual
     for (const { lease } of this.#longer.values()) most = Math.max(most, lease)
     return most
-  }
-
-  #forgetEnded(now: number): void {
-    for (const [key, all] of this.#shown) {
-      for (const [server, { ends }] of all) if (ends <= now) all.delete(server)
-      if (all.size === 0) this.#shown.delete(key)
-    }
   }
 }

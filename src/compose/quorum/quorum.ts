@@ -140,9 +140,7 @@ export class Quorum implements Backend {
     const ballots = new Ballots(places, this.#clock, this.#floor, waiterTtl, {
       won: ({ id, key }, grant) => this.#listener.won(id, grant, keys.of(key).lock),
       asks: (key, lease) => this.#leases.asks(key, lease),
-      says: (key, i, ttl, begun) => {
-        this.#leases.says(key, i, (this.#members[i] as Member).keepsSince, ttl, begun)
-      },
+      says: (key, i, ttl, begun) => this.#leases.says(key, i, this.#members[i] as Member, ttl, begun),
       refused: (i, error) => {
         ;(this.#members[i] as Member).refusal = error
         this.#tellSoon()
