@@ -232,6 +232,9 @@ export class KindClient<State = unknown> {
    * the hold. After the release, the delayed first request reaches Redis, and Redis grants the lock to the same id
    * again. A may still wait for the answer to its release, and will not send a second release. So this method returns
    * false in this case, too, and the new grant is given back.
+   *
+   * If the lease of a hold has run out here, its release is planned already, and leaves the hold its `minHold`. Then a
+   * late message needs no answer.
    */
   granted(id: string, token: number, via: Via, slots?: readonly number[]): boolean {
     const waiter = this.#table.waiters.get(id)
@@ -240,7 +243,8 @@ export class KindClient<State = unknown> {
       return true
     }
     const hold = this.#table.holds.get(id)
-    if (!hold || (hold.state.is === 'releasing' && token > hold.token)) return false
+    if (!hold) return this.holding.endings.planned(id)
+    if (hold.state.is === 'releasing' && token > hold.token) return false
     this.holding.doubt(id, token)
     return true
   }

@@ -82,6 +82,12 @@ export class Endings {
     this.#lapsed.set(hold, timer)
   }
 
+  /** Returns whether the release of a hold with this id is planned. */
+  planned(id: string): boolean {
+    for (const { name } of this.#lapsed.keys()) if (name.id === id) return true
+    return false
+  }
+
   #endNow(hold: Hold): void {
     this.#lapsed.get(hold)?.cancel()
     this.#lapsed.delete(hold)
