@@ -249,8 +249,7 @@ export class Io implements Port {
       state.end(waiter, error, this.#clock.now())
       if (attempt === 'as-head') this.#headFailed(state, begun, error)
     }
-    const waits = attempt === 'to-re-enter' || waiter.answered
-    this.#kind.attempt(waiter.claim, mode, reserve ? BLOCK : 0, waits).then(answered, failed)
+    this.#kind.attempt(waiter.claim, mode, reserve ? BLOCK : 0, waiter.answered).then(answered, failed)
   }
 
   tend(state: Key, waiters: readonly Waiter[]): void {

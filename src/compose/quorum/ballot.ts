@@ -11,6 +11,7 @@
  * clearing.
  */
 import { channel } from 'node:diagnostics_channel'
+import type { Timer } from '../../clock.ts'
 import type { Claim, Granted, Queued, Refused, Via, VoteMode } from '../../kind.ts'
 import { DRIFT } from './leases.ts'
 import type { Member, Place } from './member.ts'
@@ -120,6 +121,8 @@ export class Ballot {
    * (`Ballots.#awaits`).
    */
   awaitsSince: number | undefined
+  /** Ends that wait. */
+  awaiting: Timer | undefined
   /** Whether the caller has received the grant. */
   reported = false
   /** Whether no caller wants the claim any more. */
@@ -136,6 +139,13 @@ export class Ballot {
     const seats: Seat[] = []
     while (seats.length < servers) seats.push(new Seat())
     this.seats = seats
+  }
+
+  /** How many servers have voted for the claim, whether or not their votes count. */
+  get voted(): number {
+    let voted = 0
+    for (const { vote } of this.seats) if (vote) voted += 1
+    return voted
   }
 }
 
@@ -169,8 +179,12 @@ export function confirmedDeadline(vote: Granted, ends: number, asked: number, no
 }
 
 export function viaOf(votes: readonly Granted[]): Via {
-  for (const via of ['reentry', 'expiry', 'handoff'] as const) if (votes.some(vote => vote.via === via)) return via
-  return 'immediate'
+  let found: Via = 'immediate'
+  for (const { via } of votes) {
+    if (via === 'reentry') return via
+    if (found !== 'expiry' && via !== 'wakeup') found = via === 'immediate' ? found : via
+  }
+  return found
 }
 
 /** Returns the latest place that a server has given the claim in its order. */

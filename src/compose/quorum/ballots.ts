@@ -252,6 +252,7 @@ export class Ballots implements BallotBox {
   end(ballot: Ballot): Promise<void> {
     ballot.over = true
     ballot.granted = ballot.token = ballot.ticket = ballot.awaitsSince = undefined
+    ballot.awaiting?.cancel()
     ballot.reported = false
     this.changed(ballot)
     const clears = ballot.seats.map((_, i) => this.clearing.clear(ballot, i))
@@ -345,11 +346,14 @@ export class Ballots implements BallotBox {
     )
   }
 
-  /** Returns the valid votes for the claim (`Seat.counted`). */
-  votes(ballot: Ballot): Granted[] {
-    return ballot.seats.flatMap(({ vote, counted }, i) =>
-      vote && counted && !this.members[i]?.repeats && !this.mayHaveForgotten(ballot, i) ? [vote] : [],
-    )
+  /** Returns the valid votes for the claim (`Seat.counted`) whose leases end after `from`. */
+  votes(ballot: Ballot, from = Number.NEGATIVE_INFINITY): Granted[] {
+    const votes: Granted[] = []
+    for (const [i, { vote, counted }] of ballot.seats.entries()) {
+      const counts = vote && counted && vote.deadline > from && !this.members[i]?.repeats
+      if (counts && !this.mayHaveForgotten(ballot, i)) votes.push(vote)
+    }
+    return votes
   }
 
   /**
@@ -360,23 +364,25 @@ export class Ballots implements BallotBox {
   mayHaveForgotten({ granted, seats }: Ballot, server: number): boolean {
     const { keepsSince } = seats[server] as Seat
     if (granted || keepsSince === Number.NEGATIVE_INFINITY) return false
-    const now = this.#clock.now()
-    return seats.some(({ vote, seen }) => !vote && seen && seen.ends > now && seen.begun < keepsSince)
+    for (const { vote, seen } of seats) {
+      if (!vote && seen && seen.begun < keepsSince && seen.ends > this.#clock.now()) return true
+    }
+    return false
   }
 
   /** Returns the valid votes for the claim whose leases have not ended. */
   live(ballot: Ballot): Granted[] {
-    const now = this.#clock.now()
-    return this.votes(ballot).filter(({ deadline }) => deadline > now)
+    return this.votes(ballot, this.#clock.now())
   }
 
   /** Grants the claim if a majority has voted with the same token. If their tokens differ, makes the servers agree. */
   #elect(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
-    // A server whose vote has lapsed may have granted the lock to another claim since, so only live votes count.
-    const votes = this.live(ballot)
     const { token: before, claim } = ballot
     ballot.token = undefined
+    if (ballot.voted < this.majority) return
+    // A server whose vote has lapsed may have granted the lock to another claim since, so only live votes count.
+    const votes = this.live(ballot)
     if (votes.length < this.majority || this.#awaitsRefusals(ballot)) return
     const shared = this.#sharedToken(ballot)
     const token = shared ?? Math.max(ballot.raised, commonToken(votes, this.majority))
@@ -390,6 +396,7 @@ export class Ballots implements BallotBox {
       const starts = ballot.seats.flatMap(({ vote, keepsSince }) => (vote?.token === token ? [-keepsSince] : []))
       ballot.keepsSince = -untilMajority(starts, this.majority)
       ballot.putBack = ballot.looks = 0
+      ballot.awaiting?.cancel()
       tellOutcome(ballot.claim, 'granted', before !== undefined)
       for (const seat of ballot.seats) seat.counted = seat.vote?.token === token
     } else if (
@@ -472,7 +479,8 @@ export class Ballots implements BallotBox {
     if (!ballot.seats.some((seat, i) => missing(seat) && awaited(this.members[i] as Member))) return false
     ballot.awaitsSince ??= this.#clock.now()
     const left = ballot.awaitsSince + most - this.#clock.now()
-    if (left > 0) this.#clock.after(left, () => this.changed(ballot))
+    ballot.awaiting?.cancel()
+    if (left > 0) ballot.awaiting = this.#clock.after(left, () => this.changed(ballot))
     return left > 0
   }
 

@@ -80,8 +80,8 @@ export class Poll {
     this.#begun = clock.now()
     this.#resolve = resolve
     this.#reject = reject
-    this.#answers = ballot.seats.map(() => undefined)
-    this.#answered = ballot.seats.map(() => false)
+    this.#answers = new Array(ballot.seats.length).fill(undefined)
+    this.#answered = new Array(ballot.seats.length).fill(false)
     this.#unwatch = ballots.watch(ballot, () => this.#judge())
     ballot.polls += 1
   }
@@ -110,6 +110,7 @@ export class Poll {
       ballot.reported = true
       return this.#end(() => this.#resolve({ answer: ballot.granted as Granted, split: false }))
     }
+    if (!this.#late && this.#known < majority) return
     let [voted, agreeing, refused, open, failed] = [0, 0, 0, 0, 0]
     for (const [i, { member }] of places.entries()) {
       const seat = ballot.seats[i]
@@ -142,6 +143,13 @@ export class Poll {
     tellOutcome(ballot.claim, voted > 0 ? 'split' : 'refused')
     const { ticket = answer.ticket } = ballot
     this.#end(() => this.#resolve({ answer: { ...answer, ticket }, split: voted > 0 }))
+  }
+
+  /** The number of servers that have answered, or have voted for the claim before. */
+  get #known(): number {
+    let known = 0
+    for (const [i, { vote }] of this.#ballot.seats.entries()) if (vote || this.#answered[i]) known += 1
+    return known
   }
 
   /**

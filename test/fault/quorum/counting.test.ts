@@ -58,7 +58,7 @@ test.each(doubled)(
 )
 
 // This test fails if `return (key !== undefined && this.#longer.get(key)?.lease) || this.#usual` becomes `return
-// this.longestOfAll` in src/compose/quorum/member.ts: no lock is granted for an hour. It also fails if
+// this.longestOfAll` in src/compose/quorum/leases.ts: no lock is granted for an hour. It also fails if
 // `this.#ballots.changed(this.#ballot)` becomes `this.#judge()` in src/compose/quorum/poll.ts: votes that begin to count
 // during a call stay invalid.
 test('I1 I4: after one call with a lease of an hour, only calls for its key are rejected', async () => {
