@@ -4,9 +4,9 @@ import { type Clock, systemClock } from './clock.ts'
 import { LateQuorum } from './compose/quorum/late-quorum.ts'
 import { LockArgumentError } from './errors.ts'
 import { isMemory, MEMORY, type MemoryStore, type StoreClient } from './memory/store.ts'
-import type { Settings } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
 import { Server } from './redis/server.ts'
+import type { Settings } from './settings.ts'
 
 /**
  * The allowed numbers of servers in a quorum. An even number brings nothing: a quorum of four servers tolerates one

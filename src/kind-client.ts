@@ -18,8 +18,8 @@ import { Table } from './key/table.ts'
 import type { Waiter, Wish } from './key/waiter.ts'
 import type { Granted, Kind, Via } from './kind.ts'
 import type { Stats } from './observe/stats.ts'
-import type { CallTerms, Settings } from './options.ts'
 import type { Keys } from './redis/keys.ts'
+import type { CallTerms, Settings } from './settings.ts'
 
 /** The events in a client, each with its arguments. `held`: how many ms the hold lasted. */
 export interface Happenings {

@@ -9,17 +9,10 @@ import type { Waiter } from './key/waiter.ts'
 import type { Inspection } from './kind.ts'
 import type { KindClient, Without } from './kind-client.ts'
 import type { LockState } from './kinds/state.ts'
-import {
-  type CallTerms,
-  callTermsOf,
-  checkKey,
-  isKey,
-  type LockOptions,
-  type SemaphoreOptions,
-  type Settings,
-} from './options.ts'
+import type { LockOptions, SemaphoreOptions } from './options.ts'
 import type { Reentry } from './reentry.ts'
 import type { Session } from './session.ts'
+import { type CallTerms, callTermsOf, checkKey, isKey, type Settings } from './settings.ts'
 import { type Holdable, type Using, using, wrapped } from './using.ts'
 
 /**

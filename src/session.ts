@@ -17,8 +17,8 @@ import { Drain } from './key/drain.ts'
 import type { KindDefinition, Names, ScriptSet } from './kind.ts'
 import { type Host, KindClient, type Observer } from './kind-client.ts'
 import { type ClientStats, Stats } from './observe/stats.ts'
-import type { Settings } from './options.ts'
 import type { Calling } from './redis/rights.ts'
+import type { Settings } from './settings.ts'
 
 /**
  * `close` releases holds and withdraws waiters in the background, and waits for the answers of Redis. If no answer

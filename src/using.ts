@@ -1,6 +1,7 @@
 /** Runs a function while one or several locks are held, and always releases them afterwards. */
 import { LockError, traced } from './errors.ts'
-import { checkFn, type LockOptions } from './options.ts'
+import type { LockOptions } from './options.ts'
+import { checkFn } from './settings.ts'
 
 /** The arguments of `using` after the key. In a call without options, the function is the first of them. */
 export type Using<Held, T, Options = LockOptions> =

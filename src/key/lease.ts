@@ -1,6 +1,6 @@
 /** One hold of a lock as its holder sees it: its data, and the calls that prolong and end it. */
 import type { Via } from '../kind.ts'
-import { checkRenewal } from '../options.ts'
+import { checkRenewal } from '../settings.ts'
 import type { Hold } from './hold.ts'
 import type { Holds } from './holds.ts'
 

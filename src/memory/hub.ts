@@ -18,10 +18,10 @@ import {
   type Names,
   type ScriptSet,
 } from '../kind.ts'
-import { checkKey, type Settings } from '../options.ts'
 import { glob } from '../redis/glob.ts'
 import { type Ids, randomIds } from '../redis/ids.ts'
 import { Keys, Namespace } from '../redis/keys.ts'
+import { checkKey, type Settings } from '../settings.ts'
 import { MemoryClock } from './clock.ts'
 import { MemoryKind } from './kind.ts'
 import { type Hub, MemoryLock } from './lock.ts'

@@ -6,7 +6,7 @@ import type { EventEmitter } from 'eventemitter3'
 import type { Backend, BackendListener } from '../backend.ts'
 import type { Clock } from '../clock.ts'
 import type { ClientEventMap } from '../events.ts'
-import type { Settings } from '../options.ts'
+import type { Settings } from '../settings.ts'
 
 export const MEMORY: unique symbol = Symbol.for('redis-baton.memory') as never
 

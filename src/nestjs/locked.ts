@@ -15,7 +15,8 @@ import type { MultiLock } from '../compose/all.ts'
 import { LockArgumentError } from '../errors.ts'
 import type { Lock } from '../lock.ts'
 import { lockedMethod } from '../locked.ts'
-import { checkKey, type LockOptions } from '../options.ts'
+import type { LockOptions } from '../options.ts'
+import { checkKey } from '../settings.ts'
 import { getLocksToken } from './inject.ts'
 
 /**

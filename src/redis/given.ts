@@ -4,7 +4,7 @@
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { LockArgumentError } from '../errors.ts'
-import { clientOptionNames } from '../options.ts'
+import { clientOptionNames } from '../settings.ts'
 import { serverUrl } from './url.ts'
 
 const accepted =

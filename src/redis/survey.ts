@@ -6,7 +6,7 @@
  */
 import type { Cluster, Redis } from 'ioredis'
 import { LockConnectionError, LockError } from '../errors.ts'
-import type { Settings } from '../options.ts'
+import type { Settings } from '../settings.ts'
 import type { Namespace } from './keys.ts'
 import {
   type Calling,

@@ -4,9 +4,9 @@ import { LockArgumentError } from '../../src/index.ts'
 import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
 import { client, freshKey, ownServer } from '../kit/redis.ts'
 
-// This test fails if `min: atLeastOne` becomes `min: duration(0)` in src/options.ts: 0 or 1.5 replicas are accepted. It
-// also fails if `if (value === undefined) throw` becomes `if (false) throw` in src/options.ts: a missing field is
-// accepted. It also fails if `if (timeout > most)` becomes `if (false)` in src/options.ts: the client would give up the
+// This test fails if `min: atLeastOne` becomes `min: duration(0)` in src/settings.ts: 0 or 1.5 replicas are accepted. It
+// also fails if `if (value === undefined) throw` becomes `if (false) throw` in src/settings.ts: a missing field is
+// accepted. It also fails if `if (timeout > most)` becomes `if (false)` in src/settings.ts: the client would give up the
 // connection before the server answers WAIT.
 test.each([
   [{ min: 0, timeout: 100 }, 'min'],
@@ -23,7 +23,7 @@ test.each([
   expect(() => client({ replicas: unusable as never })).toThrow(option)
 })
 
-// This test fails if `Math.min(outageTimeout, 15_000) / 4` becomes `outageTimeout / 4` in src/options.ts: with a larger
+// This test fails if `Math.min(outageTimeout, 15_000) / 4` becomes `outageTimeout / 4` in src/settings.ts: with a larger
 // outageTimeout the value is accepted, and the client would give up the connection before the server answers WAIT.
 test.each([
   [15_000, 3_750],

@@ -4,8 +4,8 @@ import { scripts as ofMutexes } from '../../src/kinds/mutex/scripts.generated.ts
 import { scripts as ofReadWrite } from '../../src/kinds/permits/read-write/scripts.generated.ts'
 import { scripts as ofGroups } from '../../src/kinds/permits/semaphore/groups/scripts.generated.ts'
 import { scripts as ofSemaphores } from '../../src/kinds/permits/semaphore/scripts.generated.ts'
-import { settingsOf } from '../../src/options.ts'
 import { textOf } from '../../src/redis/scripts.ts'
+import { settingsOf } from '../../src/settings.ts'
 import { TOKEN_MEMORY as SOAK_MEMORY } from '../history/soak/terms.ts'
 
 const CRLF = Buffer.from('\r\n')

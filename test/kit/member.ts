@@ -9,9 +9,10 @@ import { systemClock } from '../../src/clock.ts'
 import { connect } from '../../src/connect.ts'
 import type { Lease } from '../../src/key/lease.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
-import { callTermsOf, type LockOptions, settingsOf } from '../../src/options.ts'
+import type { LockOptions } from '../../src/options.ts'
 import type { RedisSource } from '../../src/redis/clients.ts'
 import { Session } from '../../src/session.ts'
+import { callTermsOf, settingsOf } from '../../src/settings.ts'
 import { flag } from './flag.ts'
 
 /** A second kind of mutex. It differs from the first kind only in the names of its keys and channels. */

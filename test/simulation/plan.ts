@@ -6,7 +6,7 @@
  * Some histories are crowds: each of a few clients has many callers, which ask for locks at the same moments. Nearly
  * all of these calls are unfair, and hold the lock for hardly any time. So the clients often hand locks off locally.
  */
-import { type CallTerms, callTermsOf, type Settings, settingsOf } from '../../src/options.ts'
+import { type CallTerms, callTermsOf, type Settings, settingsOf } from '../../src/settings.ts'
 import { Random } from '../kit/random.ts'
 import type { Weather } from './network.ts'
 

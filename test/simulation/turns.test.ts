@@ -3,7 +3,7 @@
  * the others. The tests run in virtual time, so that noise of the machine does not decide which process is first.
  */
 import { describe, expect, test } from 'vitest'
-import { callTermsOf, type Settings, settingsOf } from '../../src/options.ts'
+import { callTermsOf, type Settings, settingsOf } from '../../src/settings.ts'
 import { Random } from '../kit/random.ts'
 import { type ClientWatcher, SimulatedClient } from './client.ts'
 import type { Net } from './network.ts'

@@ -4,8 +4,8 @@
  */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
-import { settingsOf } from '../../src/options.ts'
 import { Link } from '../../src/redis/link.ts'
+import { settingsOf } from '../../src/settings.ts'
 import { FakeClock } from './fake-clock.ts'
 import { FakeRedis } from './fake-redis.ts'
 

@@ -20,12 +20,12 @@ import type {
   ScriptSet,
 } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
-import type { Settings } from '../../options.ts'
 import { addressOf } from '../../redis/census.ts'
 import { clientsOf, type RedisSource } from '../../redis/clients.ts'
 import { type Ids, randomIds } from '../../redis/ids.ts'
 import { Keys, Namespace } from '../../redis/keys.ts'
 import type { Calling } from '../../redis/rights.ts'
+import type { Settings } from '../../settings.ts'
 import type { Quorum } from './quorum.ts'
 
 /** What is loaded: a promise of it, and the thing itself once it is there. */
