@@ -7,7 +7,6 @@
  *   then lost. If B had forgotten that refusal, B would get the lock from servers 2 and 3: two holders (I1).
  */
 import type { Clock } from '../../clock.ts'
-import type { Member } from './member.ts'
 
 /** How far the clocks of a server and of this client may drift apart, as a fraction of the time that passes. */
 export const DRIFT = 0.01
@@ -30,7 +29,10 @@ interface Shown {
 }
 
 /** Since when a server has kept its data, as far as this client knows (`Member`). */
-type Memory = Pick<Member, 'epoch' | 'keepsSince'>
+interface Memory {
+  readonly epoch: number
+  readonly keepsSince: number
+}
 
 /** The longest leases that this client knows of. Most locks have the usual one, so only longer ones are recorded. */
 export class Leases {
