@@ -86,7 +86,9 @@
  *
  *   src/compose/quorum/ballots.ts
  *     does not give a waiter one ticket on all servers (turns.test.ts: fewer than half as many grants); grants a claim
- *     with a smaller token than servers were asked to write (re-entry); forgets the lease that a refusal has shown (I1)
+ *     with a smaller token than servers were asked to write (re-entry)
+ *   src/compose/quorum/leases.ts
+ *     forgets the lease that a refusal has shown (I1)
  *   src/compose/quorum/renewals.ts
  *     does not count a renewal into the longest lease, and trusts a server that is younger than another holder's lease
  *     (I1); resolves although a forced release has ended the prolonged vote (I8)
