@@ -518,7 +518,8 @@ export class Ballots implements BallotBox {
 
   #forget(ballot: Ballot): void {
     const { claim, over, polls, seats } = ballot
-    if (!over || polls > 0 || seats.some(({ clearing, asked }) => clearing || asked > 0)) return
+    if (!over || polls > 0) return
+    for (const { clearing, asked } of seats) if (clearing || asked > 0) return
     if (this.#all.get(claim.id) === ballot) this.#all.delete(claim.id)
   }
 }

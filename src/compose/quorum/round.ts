@@ -41,7 +41,7 @@ export class Round {
     this.#clock = clock
     this.#least = least
     this.#begun = clock.now()
-    this.#outcomes = members.map(() => undefined)
+    this.#outcomes = new Array(members.length).fill(undefined)
     this.over = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
@@ -95,7 +95,9 @@ export class Round {
   }
 
   #count(outcome: 'answered' | undefined): number {
-    return this.#outcomes.filter(each => each === outcome).length
+    let count = 0
+    for (const each of this.#outcomes) if (each === outcome) count += 1
+    return count
   }
 
   #waitForOthers(): void {
