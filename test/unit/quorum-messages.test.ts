@@ -6,17 +6,19 @@ import { expect, test } from 'vitest'
 import type { Claim, Granted } from '../../src/kind.ts'
 import { ballotsOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
+import { settled } from './promises.ts'
 
 const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 30_000, headStart: 0 }
 const [OLD, AGREED] = [1_000, 2_000]
 
 /**
  * Makes three servers whose votes count. Each server has refused the claim once. Later requests to a server are
- * recorded in `asked`, and are not answered.
+ * recorded in `asked`, and are answered only by the functions in `answers`.
  */
 function scene() {
   const clock = new FakeClock()
   const asked: string[] = []
+  const answers: ((vote: Granted) => void)[] = []
   const places = [0, 1, 2].map(server => ({
     member: { up: true, counts: () => true, epoch: 0 },
     kind: {
@@ -27,7 +29,7 @@ function scene() {
     },
     vote: (_: Claim, mode: string, floor: number, returned?: number) => {
       asked.push([mode, server, ...(mode === 'place' ? [floor, returned] : [])].join(' '))
-      return new Promise(() => {})
+      return new Promise(resolve => answers.push(resolve))
     },
   }))
   const ballots = ballotsOver(places, clock)
@@ -35,7 +37,7 @@ function scene() {
   const granted = (token: number): Granted => ({ granted: true, token, deadline: clock.now() + 30_000, via: 'handoff' })
   for (const server of places.keys())
     ballots.refused(ballot, server, { sent: clock.now(), clock: OLD - 1, ttl: 0, holder: undefined }, 1)
-  return { ballots, ballot, granted, asked }
+  return { ballots, ballot, granted, asked, answers }
 }
 
 /**
@@ -79,6 +81,21 @@ test('I4: a message with a small token makes the client ask a server whose vote 
   ballots.taken(1, claim.id, AGREED)
   expect(ballots.looks.announced(1, claim.id, OLD, 'handoff')).toBe(true)
   expect(asked).toEqual(['tend 1'])
+})
+
+// The message of a forced release and the answer to the request that got the lock come over two connections.
+test('I8: a vote that was taken away before its answer arrived does not count, and a later one does', async () => {
+  const { ballots, ballot, granted, answers } = scene()
+  ballots.ask(ballot, 1, 'try', 0)
+  ballots.taken(1, claim.id, OLD)
+  answers[0]!(granted(OLD))
+  await settled()
+  expect(ballots.votes(ballot)).toEqual([])
+  ballots.taken(1, claim.id, AGREED)
+  ballots.ask(ballot, 1, 'try', 0)
+  answers[1]!(granted(AGREED))
+  await settled()
+  expect(ballots.votes(ballot)).toHaveLength(1)
 })
 
 /**

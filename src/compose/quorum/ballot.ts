@@ -62,6 +62,8 @@ export class Seat {
   ordering = false
   /** The token of the vote that this client is giving back. Older answers may still name it. 0: none. */
   returned = 0
+  /** According to messages, votes up to this token are lost, and answers under way may still name them. 0: none. */
+  lost = 0
   /** How many requests of the claim this server has not answered. */
   asked = 0
   /** When the server reported that it no longer has the hold, in monotonic ms. */

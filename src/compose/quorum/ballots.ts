@@ -176,7 +176,9 @@ export class Ballots implements BallotBox {
       this.#answered(ballot, server, answer, mode, sent)
       answered?.(answer)
       this.changed(ballot)
-      if (seat.asked === 0) seat.idle?.()
+      if (seat.asked > 0) return
+      seat.lost = 0
+      seat.idle?.()
     }
     const returned = mode === 'place' ? seat.vote?.token : undefined
     if (returned !== undefined) {
@@ -240,10 +242,15 @@ export class Ballots implements BallotBox {
     if (this.until(ballot) <= this.#clock.now()) ballot.granted = undefined
   }
 
-  /** Called when a message of the server has reported that the hold is lost. */
+  /**
+   * Called when a message of the server has reported that the hold is lost. An answer that is under way may be older than
+   * this message.
+   */
   taken(server: number, id: string, token: number): void {
     const seat = this.#all.get(id)?.seats[server]
-    if (!seat?.vote || seat.vote.token > token) return
+    if (!seat) return
+    if (seat.asked > 0) seat.lost = Math.max(seat.lost, token)
+    if (!seat.vote || seat.vote.token > token) return
     seat.vote = undefined
     seat.goneAt = this.#clock.now()
   }
@@ -312,7 +319,7 @@ export class Ballots implements BallotBox {
     } else if (answer?.granted) {
       this.#listener.says(ballot.claim.key, server)
       if (mode === 'queue' && answer.via !== 'reentry') seat.ticket ??= answer.token
-      this.voted(ballot, server, answer)
+      if (answer.token > seat.lost) this.voted(ballot, server, answer)
     } else if (answer) {
       if (mode === 'queue') seat.ticket = Number(answer.ticket)
       if ((mode === 'queue' || mode === 'place') && ballot.over && !seat.clearing) this.clearing.clear(ballot, server)
