@@ -21,11 +21,14 @@ export class QuorumInspection implements Inspection<LockState> {
   readonly #places: readonly Place[]
   readonly #majority: number
   readonly #clock: Clock
+  readonly #patience: number
 
-  constructor(places: readonly Place[], majority: number, clock: Clock) {
+  /** `patience`: a forced release looks the holder up again only in the first half of this time, in ms. */
+  constructor(places: readonly Place[], majority: number, clock: Clock, patience: number) {
     this.#places = places
     this.#majority = majority
     this.#clock = clock
+    this.#patience = patience
   }
 
   async inspect(key: string): Promise<LockState> {
@@ -55,11 +58,13 @@ export class QuorumInspection implements Inspection<LockState> {
    *
    * The first server that named the holder is asked before the others. Each call waits for its answer, even if a majority
    * has answered, so that calls which cross choose the same one. Of several forced releases that cross, only the
-   * one that ends the hold there takes the lock. The holder may then learn of its loss, and give up its other votes
+   * one that ends the hold there takes the lock. (A server that names a nested hold of the same owner does not count: that
+   * hold may end on its own.) The holder may then learn of its loss, and give up its other votes
    * before the requests for them arrive: they still count as taken. If that server stalls, nobody waits for it, and
    * each of these releases may say that it took the lock.
    */
   async forceRelease(key: string, only?: string): Promise<boolean> {
+    const begun = this.#clock.now()
     for (let attempt = 1; ; attempt++) {
       const states = await this.#ask(
         ({ kind }) => kind.inspection.inspect(key),
@@ -72,7 +77,7 @@ export class QuorumInspection implements Inspection<LockState> {
       if (names.every(name => name === undefined)) return false
       const tally = new Tally(this.#places.length, this.#majority)
       const named = states.map(state => state?.holders.some(({ owner }) => owner === holder?.owner))
-      const first = named.indexOf(true)
+      const first = states.findIndex(state => state?.holders.some(({ id }) => id === holder?.id))
       let led: Promise<void> | undefined
       /** Another forced release, or the holder's own release, has ended the hold on the first server. */
       let beaten = false
@@ -95,7 +100,8 @@ export class QuorumInspection implements Inspection<LockState> {
         () => tally.decided,
         true,
       )
-      if (tally.ended || !holder || attempt === ATTEMPTS) return tally.ended
+      const late = this.#clock.now() - begun > this.#patience / 2
+      if (tally.ended || !holder || attempt === ATTEMPTS || late) return tally.ended
     }
   }
 

@@ -55,7 +55,7 @@ export class QuorumKind implements Kind<LockState> {
     this.#clock = clock
     this.#patience = patience
     this.#renewals = new Renewals(ballots, clock)
-    this.inspection = new QuorumInspection(ballots.places, ballots.majority, clock)
+    this.inspection = new QuorumInspection(ballots.places, ballots.majority, clock, patience)
   }
 
   /** Reserves no tokens for hand-offs within the client: a majority would first have to record the new holder. */
