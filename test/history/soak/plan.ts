@@ -71,7 +71,7 @@ export interface Planned extends Choices {
 const SHORTEST = 50
 const DICE = 1_000_000
 
-export interface Numbers {
+interface Numbers {
   readonly processes: number
   readonly keys: number
   /** The number of all servers, and of those that are alive. */
