@@ -12,13 +12,21 @@ import type { Server } from './server.ts'
 import type { Stage } from './stage.ts'
 import { lockName, majorityOf } from './terms.ts'
 
-/** What a server says about a lock: the holder's id, or 'free'. Undefined if the server has not answered. */
-type Said = string | 'free' | undefined
+/**
+ * What a server says about a lock: the holder's id, or 'free', and when the hold ends, as a monotonic time in ms.
+ * Undefined if the server has not answered.
+ */
+type Said = { readonly id: string; readonly end: number } | undefined
 /** What several servers say about all locks: one list for each server, with one entry for each lock. */
 type Sight = readonly (readonly Said[])[]
 
 /** A server that does not answer within this many ms counts as away. */
 const PATIENCE = 300
+/**
+ * Two servers know the same renewal of a hold if the hold ends on both within this many ms. Their replies come at
+ * slightly different times. Most renewals follow each other after at least 100 ms.
+ */
+const SAME = 50
 
 /**
  * Calls `forget`, which empties some of several servers, those with the numbers `emptied`. The votes of these servers do
@@ -79,29 +87,33 @@ async function lostBy(
   const after = await sight(others, keys)
   const doubts = new Set(locksInDoubt(before, after, size, votes))
   const voted = (_: string, lock: number) =>
-    !doubts.has(lock) && votes.some(list => list[lock] !== undefined && list[lock] !== 'free')
+    !doubts.has(lock) && votes.some(list => (list[lock]?.id ?? 'free') !== 'free')
   return { inDoubt: keys.filter((_, lock) => doubts.has(lock)), voted: keys.filter(voted) }
 }
 
 /**
  * Returns the numbers of the locks in doubt. A lock is in doubt if a fault of some servers may take it away from its
  * holder. `before` and `after` are what the other servers said before and after the fault. `lost` is what the affected
- * servers said before the fault. A lock is in doubt in two cases:
+ * servers said before the fault. A lock is in doubt in three cases:
  * - No majority of all servers said the same before and after the fault, for example because the lock changed hands.
  * - An affected server had voted for a claim, and the majority did not name this claim. The claim may still win later,
  *   if other servers vote for it, too.
+ * - An affected server knew a renewal of the hold that has not reached a majority of all servers without this one. The
+ *   holder relies on the renewal, and the other servers let the hold end earlier.
  */
 function locksInDoubt(before: Sight, after: Sight, servers: number, lost: Sight): number[] {
   const locks = Math.max(0, ...[...before, ...after].map(list => list.length))
   return Array.from({ length: locks }, (_, lock) => lock).filter(lock => {
-    const counts = new Map<Said, number>()
+    const votes = lost.flatMap(list => list[lock] ?? []).filter(({ id }) => id !== 'free')
+    const least = Math.max(...votes.map(({ end }) => end)) - SAME
+    const counts = new Map<string, number>()
     for (const [i, list] of before.entries()) {
-      const said = list[lock]
-      if (said !== undefined && said === after[i]?.[lock]) counts.set(said, (counts.get(said) ?? 0) + 1)
+      const said = after[i]?.[lock]
+      if (said === undefined || said.id !== list[lock]?.id || said.end < least) continue
+      counts.set(said.id, (counts.get(said.id) ?? 0) + 1)
     }
-    const agreed = [...counts.keys()].find(said => (counts.get(said) ?? 0) >= majorityOf(servers))
-    const others = lost.flatMap(list => list[lock] ?? [])
-    return agreed === undefined || others.some(said => said !== agreed && said !== 'free')
+    const agreed = [...counts.keys()].find(id => (counts.get(id) ?? 0) >= majorityOf(servers))
+    return agreed === undefined || votes.some(({ id }) => id !== agreed)
   })
 }
 
@@ -115,10 +127,12 @@ async function saidBy({ redis }: Server, keys: readonly string[]): Promise<Said[
   for (const key of keys) pipeline.hget(lockName(key), 'holder')
   const [time, ...replies] = (await pipeline.exec()) ?? []
   const [seconds, micros] = (time?.[1] ?? []) as number[]
-  const now = Number(seconds) * 1_000 + Number(micros) / 1_000
+  const t = now()
+  const ahead = Number(seconds) * 1_000 + Number(micros) / 1_000 - t
   return replies.map(([error, text]) => {
     if (error || time?.[0]) return undefined
     const holder = decodeHolder((text as string | null) ?? '')
-    return holder && holder.until >= now ? holder.claim.id : 'free'
+    const end = holder ? holder.until - ahead : 0
+    return holder && end >= t ? { id: holder.claim.id, end } : { id: 'free', end: Number.POSITIVE_INFINITY }
   })
 }
