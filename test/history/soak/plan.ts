@@ -1,6 +1,7 @@
 /**
  * The plan of the faults: their order, their targets and their durations, all of which follow from the seed. Every kind
- * comes once, in random order, before any kind is repeated. After that, kinds are drawn by their weights.
+ * comes once, in random order, before any kind is repeated. After that, kinds are drawn by their weights. How many faults
+ * a storm or a calm has depends on the timing. Calms take only faults of servers, and take them ahead of their turn.
  *
  * Faults come in two tracks. Those of the track `overlapping` may overlap all others. Those of the track `successive`
  * come in blows, one after another. A blow is a fault of one server, of its clock or of one lock. Of several servers, it
@@ -11,7 +12,7 @@ import type { Choices } from './fault.ts'
 import { type AnyFault, faultsOf } from './faults.ts'
 import { majorityOf } from './terms.ts'
 
-export type Track = 'overlapping' | 'successive'
+type Track = 'overlapping' | 'successive'
 /** What a fault hits: a target of the table of faults, or a majority of the servers or of a process's lines to them. */
 type Group = AnyFault['target'] | 'servers' | 'lines'
 type Weights = Readonly<Partial<Record<Group, number>>>
