@@ -56,13 +56,16 @@ export class Director {
     const { posts, recorder } = this.#stage
     // Before the processes are at work, a fault would prove nothing.
     await until(() => posts.every(({ atWork }) => atWork), WARMING_UP)
-    do {
+    for (let last = false; !last; ) {
       recorder.record('storm', {})
       const over = Math.min(now() + STORM, end - CALM)
-      await Promise.all([this.#overlap(over), this.#succeed(over)])
+      last = end - over <= 3 * CALM
+      // On a slow machine, the last storm goes on until every kind has come.
+      const goesOn = () => now() < over || (last && this.#successive.hasNew)
+      await Promise.all([this.#overlap(over), this.#succeed(goesOn)])
       recorder.record('calm', {})
       await Promise.all([sleep(CALM), this.#calm(now() + CALM - PEACE)])
-    } while (end - now() > 2 * CALM)
+    }
     await this.#finish()
   }
 
@@ -75,9 +78,9 @@ export class Director {
     await Promise.all(played)
   }
 
-  /** Plays blows one after another. Begins none after the time `over`. */
-  async #succeed(over: number, group?: 'server'): Promise<void> {
-    for (await this.#pause(0, 300); now() < over; await this.#pause(50, 500)) {
+  /** Plays blows one after another. */
+  async #succeed(goesOn: () => boolean, group?: 'server'): Promise<void> {
+    for (await this.#pause(0, 300); goesOn(); await this.#pause(50, 500)) {
       await Promise.all(this.#successive.next(group).map(planned => this.#play(planned)))
     }
   }
@@ -87,7 +90,7 @@ export class Director {
    * servers, and none at all if a minority is dead.
    */
   async #calm(over: number): Promise<void> {
-    if (this.#successive.spare > 0) await this.#succeed(over, 'server')
+    if (this.#successive.spare > 0) await this.#succeed(() => now() < over, 'server')
   }
 
   #pause(least: number, most: number): Promise<void> {

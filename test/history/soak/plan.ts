@@ -101,6 +101,11 @@ export class Plan {
     return this.#numbers.alive - majorityOf(this.#numbers.servers)
   }
 
+  /** Whether some kind has not come yet. */
+  get hasNew(): boolean {
+    return this.#fresh.length > 0
+  }
+
   /** Returns the next faults, which begin at the same time. `group`: only faults of this group. */
   next(group?: Group): Planned[] {
     const { alive } = this.#numbers
