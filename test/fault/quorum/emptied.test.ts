@@ -9,7 +9,7 @@ import { type Lease, LockConnectionError } from '../../../src/index.ts'
 import { check } from '../../history/check.ts'
 import { Memory, RecordedClient } from '../../history/recorded.ts'
 import { clientOf } from '../../history/soak/client-of.ts'
-import { QuorumServer } from '../../history/soak/quorum/server.ts'
+import { Server } from '../../history/soak/server.ts'
 import { FaultProxy } from '../../kit/fault-proxy.ts'
 import { outcomeOf, rejection } from '../../kit/outcomes.ts'
 import { forgetful, quorumScene } from '../../kit/quorum-scene.ts'
@@ -21,11 +21,11 @@ const lease = 3_000
 const outageTimeout = 5 * lease
 const options = { lease, waiterTtl: 1_500, outageTimeout }
 
-async function threeServers(): Promise<QuorumServer[]> {
+async function threeServers(): Promise<Server[]> {
   const folder = await emptyFolder()
   return Promise.all(
     [0, 1, 2].map(async i => {
-      const server = await QuorumServer.open(i, folder)
+      const server = await Server.open(i, folder)
       onTestFinished(() => server.close())
       return server
     }),
@@ -36,7 +36,7 @@ async function threeServers(): Promise<QuorumServer[]> {
  * Makes two clients that record a history. The first client connects through proxies, and `away` closes the proxy of one
  * server. The second client receives the answers of server 0 later than those of the others.
  */
-async function twoClients(servers: readonly QuorumServer[], memory: Memory) {
+async function twoClients(servers: readonly Server[], memory: Memory) {
   const proxies = await Promise.all(servers.map(({ url }) => FaultProxy.open(url)))
   const slow = await FaultProxy.open(servers[0]!.url)
   slow.delay(10)

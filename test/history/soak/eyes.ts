@@ -1,8 +1,11 @@
-/** Records the fair queues in Redis and the server's time of day. */
+/**
+ * Records the servers' times of day, and when the event loop stood still, on which all proxies depend. With one server,
+ * also records the fair queues in Redis. Over a quorum, their order is not judged.
+ */
+import type { Redis } from 'ioredis'
 import { decodeClaim, decodePermitsClaim } from '../../../src/kinds/claim.ts'
 import { queueEntries } from '../recorded.ts'
 import { now } from '../recorder.ts'
-import { looking } from './looks.ts'
 import type { Stage } from './stage.ts'
 import { kindOf, lockName } from './terms.ts'
 
@@ -11,8 +14,12 @@ import { kindOf, lockName } from './terms.ts'
  * may excuse the overtaking. The newer the snapshot, the fewer faults come in between.
  */
 const AGAIN = 500
-/** Interval between records of the server's time of day, in ms. */
+/** Interval between records of the servers' times of day, in ms. */
 const COMPARE = 1_000
+/** Time between two looks at the queues and at the event loop, in ms. */
+const LOOK = 40
+/** If a look comes more than this many ms late, the event loop counts as having stood still. */
+const STALLED = 200
 /** The number of characters of a ticket. */
 const TICKET = 16
 
@@ -24,31 +31,43 @@ interface Sight {
 export class Eyes {
   readonly #stage: Stage
   readonly #seen = new Map<string, Sight>()
-  #ends: (() => void)[] = []
+  readonly #redis: Redis
+  #timers: NodeJS.Timeout[] = []
   #looking = false
 
   constructor(stage: Stage) {
     this.#stage = stage
+    this.#redis = stage.server.connect()
   }
 
   open(): void {
-    this.#stage.readClock()
-    const comparing = setInterval(() => this.#stage.readClock(), COMPARE)
-    this.#ends = [() => clearInterval(comparing), looking(this.#stage.recorder, () => this.#look())]
+    const readClocks = () => {
+      for (const server of this.#stage.servers) this.#stage.readClock(server)
+    }
+    readClocks()
+    let last = now()
+    const look = () => {
+      const t = now()
+      if (t - last > LOOK + STALLED) this.#stage.recorder.record('stall', { from: last }, t)
+      last = t
+      if (this.#stage.size === 1) void this.#look()
+    }
+    this.#timers = [setInterval(readClocks, COMPARE), setInterval(look, LOOK)]
   }
 
   close(): void {
-    for (const end of this.#ends) end()
+    for (const timer of this.#timers) clearInterval(timer)
+    this.#redis.disconnect()
   }
 
   async #look(): Promise<void> {
-    if (this.#looking || this.#stage.eyes.status !== 'ready') return
+    if (this.#looking || this.#redis.status !== 'ready') return
     this.#looking = true
     const from = now()
     try {
       const { keys } = this.#stage
       // One transaction reads both queues of a lock at the same instant.
-      const pipeline = this.#stage.eyes.multi()
+      const pipeline = this.#redis.multi()
       for (const key of keys) {
         for (const queue of queuesOf(key)) pipeline.zrange(`${lockName(key)}:${queue}`, '0', '-1', 'WITHSCORES')
       }

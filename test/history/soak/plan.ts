@@ -1,204 +1,144 @@
 /**
  * The plan of the faults: their order, their targets and their durations, all of which follow from the seed. Every kind
- * comes once, in random order, before any kind is repeated. After that, kinds are drawn by their weights.
+ * comes once, in random order, before any kind is repeated. After that, kinds are drawn by their weights. How many faults
+ * a storm or a calm has depends on the timing. Calms take only faults of servers, and take them ahead of their turn.
+ *
+ * Faults come in two tracks. Those of the track `overlapping` may overlap all others. Those of the track `successive`
+ * come in blows, one after another. A blow is a fault of one server, of its clock or of one lock. Of several servers, it
+ * hits a minority, each server with a fault of its own, or a majority, all with the same fault.
  */
 import type { Random } from '../../kit/random.ts'
+import type { Choices } from './fault.ts'
+import { type AnyFault, faultsOf } from './faults.ts'
+import { majorityOf } from './terms.ts'
 
-/** Faults of one process or of its connections to the server, with their weights. */
-const ofProcess = {
-  kill: 6,
-  freeze: 8,
-  block: 5,
-  'wall clock': 4,
-  cut: 8,
-  refuse: 5,
-  'half-open up': 5,
-  'half-open down': 6,
-  partition: 4,
-  hold: 5,
-  delay: 4,
-  'lose replies': 6,
-  'late requests': 6,
-  'drop messages': 6,
-  'double messages': 5,
-  'early messages': 5,
-  'late messages': 5,
-  'output buffer': 3,
-} as const
+type Track = 'overlapping' | 'successive'
+/** What a fault hits: a target of the table of faults, or a majority of the servers or of a process's lines to them. */
+type Group = AnyFault['target'] | 'servers' | 'lines'
+type Weights = Readonly<Partial<Record<Group, number>>>
 
-/** Faults of the server, with their weights. They affect all processes. */
-const ofServer = {
-  'client kill normal': 3,
-  'client kill pubsub': 4,
-  'client kill both': 2,
-  'script flush': 6,
-  pause: 3,
-  'pause writes': 2,
-  sleep: 2,
-  busy: 2,
-  loading: 2,
-  'out of memory': 3,
-  readonly: 2,
-  'no replicas': 2,
-  misconf: 2,
-  'scripts revoked': 2,
-  'keys revoked': 1,
-  'login revoked': 1,
-  'publish revoked': 2,
-  'subscribe revoked': 2,
-  flushall: 2,
-  evict: 2,
-  'restart empty': 2,
-  failover: 3,
-  'clock forward': 3,
-  'clock back': 3,
-} as const
-
-const ofKey = {
-  delete: 5,
-  'delete all': 3,
-  'delete queue': 3,
-  'force release': 8,
-  'wrong type': 2,
-  'wrong type of queue': 2,
-  'forge messages': 5,
-  'forge grants': 8,
-} as const
-
-export type ProcessFault = keyof typeof ofProcess
-export type ServerFault = keyof typeof ofServer
-export type KeyFault = keyof typeof ofKey
-type Name = ProcessFault | ServerFault | KeyFault
-
-interface Times {
-  /** When the fault begins, in ms after the beginning of the storm. */
-  readonly at: number
-  readonly duration: number
-  /** A random number from which the fault makes its other choices. */
-  readonly dice: number
+/** How often faults of each group come, compared with the others of the same track. */
+const weights: Readonly<Record<'one' | 'several', Record<Track, Weights>>> = {
+  one: {
+    overlapping: { process: 23, line: 73 },
+    successive: { key: 115, server: 54, clock: 6 },
+  },
+  several: {
+    overlapping: { process: 25, line: 40, lines: 10, key: 25 },
+    successive: { server: 6, servers: 2, clock: 1 },
+  },
 }
 
-export type Planned = Times &
-  (
-    | { readonly scope: 'process'; readonly name: ProcessFault; readonly process: number }
-    | { readonly scope: 'server'; readonly name: ServerFault }
-    | { readonly scope: 'key'; readonly name: KeyFault; readonly key: number }
+/** A kind of fault. */
+interface Kind {
+  readonly group: Group
+  readonly fault: AnyFault
+}
+
+/** Returns the name of a kind in the history. */
+function nameOf({ group, fault }: Kind): string {
+  return group === 'servers' || group === 'lines' ? `${fault.name}, of a majority` : fault.name
+}
+
+function kindsOf(servers: number, track: Track): Kind[] {
+  const groups = Object.keys(weights[servers === 1 ? 'one' : 'several'][track]) as Group[]
+  const inGroup =
+    (group: Group) =>
+    ({ target, ofMajority }: AnyFault) =>
+      target === group || (ofMajority && `${target}s` === group)
+  return groups.flatMap(group =>
+    faultsOf(servers)
+      .filter(inGroup(group))
+      .map(fault => ({ group, fault })),
   )
-
-/** The longest duration of each fault, in ms. */
-const longest: Partial<Record<Name, number>> = {
-  freeze: 4_500,
-  block: 3_500,
-  'wall clock': 2_500,
-  refuse: 5_000,
-  'half-open up': 4_000,
-  'half-open down': 4_000,
-  partition: 4_000,
-  hold: 2_000,
-  delay: 3_000,
-  'late requests': 2_000,
-  'drop messages': 3_000,
-  'double messages': 3_000,
-  'early messages': 1_000,
-  'late messages': 2_500,
-  'output buffer': 3_000,
-  'lose replies': 100,
-  pause: 1_500,
-  'pause writes': 1_500,
-  sleep: 1_200,
-  busy: 1_000,
-  loading: 1_500,
-  'out of memory': 1_500,
-  readonly: 1_000,
-  'no replicas': 1_000,
-  misconf: 1_000,
-  'scripts revoked': 800,
-  'keys revoked': 800,
-  'login revoked': 800,
-  'publish revoked': 1_000,
-  'subscribe revoked': 800,
-  'restart empty': 800,
-  failover: 800,
-  'clock back': 2_000,
-  'wrong type': 600,
-  'wrong type of queue': 600,
 }
 
-/** Extra time that a fault of the server needs, in ms. No other server fault begins in that time. */
-const needed: Partial<Record<Name, number>> = {
-  loading: 600,
-  'restart empty': 300,
-  failover: 1_500,
-  'clock back': 1_300,
+/** Returns the names of all kinds of a run with locks on so many servers. */
+export function kindNames(servers: number): string[] {
+  return (['overlapping', 'successive'] as const).flatMap(track => kindsOf(servers, track).map(nameOf))
+}
+
+/** A fault that is to be played. Of the process, the server and the key, those that the fault applies to are hit. */
+export interface Planned extends Choices {
+  readonly name: string
+  readonly fault: AnyFault
+  /** Index among the posts. */
+  readonly process: number
+  /** Indices among the servers that are alive, and among the keys. */
+  readonly server: number
+  readonly key: number
 }
 
 const SHORTEST = 50
 const DICE = 1_000_000
 
-export class Planner {
+interface Numbers {
+  readonly processes: number
+  readonly keys: number
+  /** The number of all servers, and of those that are alive. */
+  readonly servers: number
+  readonly alive: number
+}
+
+export class Plan {
   readonly #random: Random
-  readonly #processes: number
-  readonly #keys: number
-  /**
-   * Kinds of faults that have not come yet. `#overlapping` are those that may overlap others, and `#successive` are
-   * those that come one after another.
-   */
-  readonly #overlapping: ProcessFault[]
-  readonly #successive: (ServerFault | KeyFault)[]
+  readonly #numbers: Numbers
+  readonly #weights: Weights
+  readonly #kinds: readonly Kind[]
+  /** Kinds that have not come yet. */
+  readonly #fresh: Kind[]
 
-  constructor(random: Random, processes: number, keys: number) {
+  constructor(track: Track, random: Random, numbers: Numbers) {
     this.#random = random
-    this.#processes = processes
-    this.#keys = keys
-    this.#overlapping = random.shuffled(Object.keys(ofProcess) as ProcessFault[])
-    this.#successive = random.shuffled([...Object.keys(ofServer), ...Object.keys(ofKey)] as (ServerFault | KeyFault)[])
+    this.#numbers = numbers
+    this.#weights = weights[numbers.servers === 1 ? 'one' : 'several'][track]
+    this.#kinds = kindsOf(numbers.servers, track)
+    this.#fresh = random.shuffled(this.#kinds)
   }
 
-  /** Returns the faults of a storm of `length` ms, in the order of time. */
-  storm(length: number): Planned[] {
+  /** How many more servers are alive than a majority needs. */
+  get spare(): number {
+    return this.#numbers.alive - majorityOf(this.#numbers.servers)
+  }
+
+  /** Whether some kind has not come yet. */
+  get hasNew(): boolean {
+    return this.#fresh.length > 0
+  }
+
+  /** Returns the next faults, which begin at the same time. `group`: only faults of this group. */
+  next(group?: Group): Planned[] {
+    const { alive } = this.#numbers
+    const kind = this.#draw(group)
+    const majority = kind.group === 'servers' || kind.group === 'lines'
+    const count = majority ? this.#random.int(alive - this.spare, alive) : this.#random.int(1, Math.max(1, this.spare))
+    const servers = this.#random.shuffled(Array.from({ length: alive }, (_, i) => i))
+    const all = servers.slice(0, count)
+    if (kind.fault.target !== 'server') return [this.#planned(kind, servers[0]!, all)]
+    return all.map((server, i) => this.#planned(majority || i === 0 ? kind : this.#draw('server'), server, all))
+  }
+
+  #draw(group?: Group): Kind {
+    const fresh = this.#fresh.findIndex(kind => kind.group === (group ?? kind.group))
+    if (fresh >= 0) return this.#fresh.splice(fresh, 1)[0]!
+    const drawn = group ?? this.#random.weighted(this.#weights as Record<Group, number>)
+    const kinds = this.#kinds.filter(kind => kind.group === drawn)
+    const name = this.#random.weighted(Object.fromEntries(kinds.map(({ fault }) => [fault.name, fault.weight])))
+    return kinds.find(({ fault }) => fault.name === name)!
+  }
+
+  #planned(kind: Kind, server: number, all: readonly number[]): Planned {
     const random = this.#random
-    const plan: Planned[] = []
-    let free = 0
-    for (let at = random.int(0, 300); at < length; ) {
-      const first = this.#overlapping.length + this.#successive.length > 0
-      const planned = first ? this.#notYet(at, at >= free) : this.#any(at)
-      plan.push(planned)
-      if (planned.scope !== 'process') free = at + planned.duration + (needed[planned.name] ?? 0)
-      at += first && planned.scope !== 'process' ? random.int(30, 250) : random.int(50, 600)
-    }
-    return plan
-  }
-
-  #notYet(at: number, free: boolean): Planned {
-    const name = free ? this.#successive.pop() : undefined
-    if (name !== undefined)
-      return name in ofKey ? this.#ofKey(at, name as KeyFault) : this.#ofServer(at, name as ServerFault)
-    return this.#ofProcess(at, this.#overlapping.pop())
-  }
-
-  #any(at: number): Planned {
-    const scope = this.#random.weighted({ process: 65, key: 23, server: 12 })
-    if (scope === 'process') return this.#ofProcess(at)
-    return scope === 'key' ? this.#ofKey(at) : this.#ofServer(at)
-  }
-
-  #ofProcess(at: number, name: ProcessFault = this.#random.weighted(ofProcess)): Planned {
-    return { at, scope: 'process', name, process: this.#random.int(0, this.#processes - 1), ...this.#more(name) }
-  }
-
-  #ofServer(at: number, name: ServerFault = this.#random.weighted(ofServer)): Planned {
-    return { at, scope: 'server', name, ...this.#more(name) }
-  }
-
-  #ofKey(at: number, name: KeyFault = this.#random.weighted(ofKey)): Planned {
-    return { at, scope: 'key', name, key: this.#random.int(0, this.#keys - 1), ...this.#more(name) }
-  }
-
-  #more(name: Name): { duration: number; dice: number } {
-    const most = longest[name]
+    const { longest } = kind.fault
     return {
-      duration: most === undefined ? 0 : this.#random.int(SHORTEST, most),
-      dice: this.#random.int(0, DICE - 1),
+      name: nameOf(kind),
+      fault: kind.fault,
+      process: random.int(0, this.#numbers.processes - 1),
+      server,
+      key: random.int(0, this.#numbers.keys - 1),
+      all,
+      duration: longest === undefined ? 0 : random.int(SHORTEST, longest),
+      dice: random.int(0, DICE - 1),
     }
   }
 }

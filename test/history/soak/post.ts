@@ -8,21 +8,12 @@ import { once } from 'node:events'
 import { bundled, bundleFolder } from '../../kit/bundle.ts'
 import { plainEnvironment } from '../../kit/stepped-clock.ts'
 import type { Recorder } from '../recorder.ts'
-import { Turns } from './scene.ts'
+import type { Line } from './line.ts'
 import type { Terms } from './terms.ts'
+import { Turns } from './turns.ts'
 import type { Orders, ToWorker } from './worker.ts'
 
 const program = bundled(new URL('worker.ts', import.meta.url), bundleFolder())
-
-/**
- * The connections by which the process of a post reaches the servers of the locks. Faults can break these connections.
- */
-export interface Ways {
-  readonly urls: readonly string[]
-  /** Whether the process's client has made all of its connections. */
-  readonly used: boolean
-  close(): Promise<void>
-}
 
 /** What the processes of all posts share. */
 export interface Places {
@@ -30,8 +21,9 @@ export interface Places {
   readonly history: string
 }
 
-export class Post<W extends Ways = Ways> {
-  readonly ways: W
+export class Post {
+  /** The process's ways to the servers, by the numbers of the servers. */
+  readonly lines: readonly Line[]
   readonly #terms: Terms
   readonly #places: Places
   readonly #recorder: Recorder
@@ -41,12 +33,12 @@ export class Post<W extends Ways = Ways> {
   #child!: ChildProcess
   #drained = false
 
-  constructor(terms: Terms, places: Places, recorder: Recorder, number: number, ways: W) {
+  constructor(terms: Terms, places: Places, recorder: Recorder, number: number, lines: readonly Line[]) {
     this.#terms = terms
     this.#places = places
     this.#recorder = recorder
     this.#number = number
-    this.ways = ways
+    this.lines = lines
     this.#staff()
   }
 
@@ -58,6 +50,11 @@ export class Post<W extends Ways = Ways> {
   /** The names of all processes that have worked at this post. The present process is the last. */
   get workers(): string[] {
     return Array.from({ length: this.#generation }, (_, i) => `w${this.#number}.${i + 1}`)
+  }
+
+  /** Whether the process's client listens for its grants. */
+  get atWork(): boolean {
+    return this.lines.some(({ inbox }) => inbox !== undefined)
   }
 
   get drained(): boolean {
@@ -98,7 +95,7 @@ export class Post<W extends Ways = Ways> {
       clearTimeout(timer)
     }
     this.#recorder.record('exited', { worker, forced: child.exitCode !== 0 })
-    await this.ways.close()
+    await Promise.all(this.lines.map(({ proxy }) => proxy.close()))
   }
 
   abandon(): void {
@@ -111,7 +108,7 @@ export class Post<W extends Ways = Ways> {
     const orders: Orders = {
       ...this.#terms,
       ...this.#places,
-      urls: this.ways.urls,
+      urls: this.lines.map(({ proxy }) => proxy.url),
       worker: this.worker,
       stream: this.#number * 1_000 + this.#generation,
     }

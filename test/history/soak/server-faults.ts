@@ -1,35 +1,33 @@
 /**
- * Faults in which the server keeps its data: the server is slow, refuses requests, or closes connections. The faults
- * that lose data are in data-faults.ts.
+ * Faults in which a single server keeps its data: the server is slow, refuses requests, or closes connections. The
+ * faults that lose data are in data-faults.ts.
  */
 import { mkdir } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually } from '../../kit/time.ts'
-import { clockFaults } from './clock-faults.ts'
-import { dataFaults, notSaving } from './data-faults.ts'
-import { call, type Fault } from './fault.ts'
-import type { ServerFault } from './plan.ts'
-import { quiet, type Stage } from './stage.ts'
+import { notSaving } from './data-faults.ts'
+import { call, type Fault, type Faults } from './fault.ts'
+import type { Server } from './server.ts'
 
-export const serverFaults: Readonly<Record<ServerFault, Fault>> = {
-  ...dataFaults,
-  ...clockFaults,
-  'client kill normal': { reach: 'server', run: stage => call(stage, 'CLIENT', 'KILL', 'TYPE', 'normal') },
-  'client kill pubsub': { reach: 'server', run: stage => call(stage, 'CLIENT', 'KILL', 'TYPE', 'pubsub') },
-  'client kill both': {
-    reach: 'server',
-    run: stage => Promise.all(['pubsub', 'normal'].map(type => call(stage, 'CLIENT', 'KILL', 'TYPE', type))),
+export const serverFaults: Faults<Server> = {
+  'client kill normal': { weight: 3, run: (_, server) => killClients(server, 'normal') },
+  'client kill pubsub': { weight: 4, run: (_, server) => killClients(server, 'pubsub') },
+  'client kill both': { weight: 2, run: (_, server) => killClients(server, 'pubsub', 'normal') },
+  'script flush': { weight: 6, reach: 'nothing', run: (_, server) => call(server, 'SCRIPT', 'FLUSH') },
+  pause: { weight: 3, longest: 1_500, run: pause('ALL') },
+  'pause writes': { weight: 2, longest: 1_500, run: pause('WRITE') },
+  sleep: {
+    weight: 2,
+    longest: 1_200,
+    run: (_, server, { duration }) => call(server, 'DEBUG', 'SLEEP', String(duration / 1000)),
   },
-  'script flush': { reach: 'nothing', run: stage => call(stage, 'SCRIPT', 'FLUSH') },
-  pause: pause('ALL'),
-  'pause writes': pause('WRITE'),
-  sleep: { reach: 'server', run: (stage, { duration }) => call(stage, 'DEBUG', 'SLEEP', String(duration / 1000)) },
   busy: {
-    reach: 'server',
-    async run(stage, { duration }) {
-      const own = quiet(stage.second.duplicate({ autoResendUnfulfilledCommands: false }))
+    weight: 2,
+    longest: 1_000,
+    async run(_, server, { duration }) {
+      const own = server.connect({ autoResendUnfulfilledCommands: false })
       // Without this option, the ready check of a new connection would fail for as long as the script runs.
-      const ending = quiet(stage.second.duplicate({ enableReadyCheck: false }))
+      const ending = server.connect({ enableReadyCheck: false })
       const script = own.eval('while true do end', 0).catch(() => {})
       await sleep(duration)
       own.disconnect()
@@ -44,54 +42,69 @@ export const serverFaults: Readonly<Record<ServerFault, Fault>> = {
       ending.disconnect()
     },
   },
-  'out of memory': between(['CONFIG', 'SET', 'maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '0']),
-  'no replicas': between(
-    ['CONFIG', 'SET', 'min-replicas-to-write', '1'],
-    ['CONFIG', 'SET', 'min-replicas-to-write', '0'],
-  ),
+  'out of memory': {
+    weight: 3,
+    longest: 1_500,
+    run: between(['CONFIG', 'SET', 'maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '0']),
+  },
+  'no replicas': {
+    weight: 2,
+    longest: 1_000,
+    run: between(['CONFIG', 'SET', 'min-replicas-to-write', '1'], ['CONFIG', 'SET', 'min-replicas-to-write', '0']),
+  },
   // A replica without a master refuses writes and keeps its data.
-  readonly: between(['REPLICAOF', '127.0.0.1', '1'], ['REPLICAOF', 'NO', 'ONE']),
+  readonly: { weight: 2, longest: 1_000, run: between(['REPLICAOF', '127.0.0.1', '1'], ['REPLICAOF', 'NO', 'ONE']) },
   misconf: {
-    reach: 'server',
-    async run(stage, { duration }) {
-      await notSaving(stage)
-      await stage.forgetDump()
+    weight: 2,
+    longest: 1_000,
+    async run(_, server, { duration }) {
+      await notSaving(server)
+      await server.forgetDisk()
       // This folder has the name of the file to which the server saves its data. So saving fails, and the server
       // refuses writes.
-      await mkdir(stage.dump)
-      await call(stage, 'CONFIG', 'SET', 'save', '3600 1', 'stop-writes-on-bgsave-error', 'yes')
-      await call(stage, 'BGSAVE')
-      await eventually(async () => /rdb_last_bgsave_status:err/.test(await stage.admin.info('persistence')))
+      await mkdir(server.dump)
+      await call(server, 'CONFIG', 'SET', 'save', '3600 1', 'stop-writes-on-bgsave-error', 'yes')
+      await call(server, 'BGSAVE')
+      await eventually(async () => /rdb_last_bgsave_status:err/.test(await server.redis.info('persistence')))
       await sleep(duration)
-      await call(stage, 'CONFIG', 'SET', 'save', '', 'stop-writes-on-bgsave-error', 'no')
-      await stage.forgetDump()
+      await call(server, 'CONFIG', 'SET', 'save', '', 'stop-writes-on-bgsave-error', 'no')
+      await server.forgetDisk()
     },
   },
-  'scripts revoked': revoked(['-@scripting']),
-  'keys revoked': revoked(['resetkeys', '~others:*']),
-  'login revoked': revoked(['off'], stage => call(stage, 'CLIENT', 'KILL', 'USER', 'default')),
-  'publish revoked': revoked(['-publish']),
-  'subscribe revoked': revoked(['-subscribe'], stage => call(stage, 'CLIENT', 'KILL', 'TYPE', 'pubsub')),
+  'scripts revoked': { weight: 2, longest: 800, run: revoked(['-@scripting']) },
+  'keys revoked': { weight: 1, longest: 800, run: revoked(['resetkeys', '~others:*']) },
+  'login revoked': {
+    weight: 1,
+    longest: 800,
+    run: revoked(['off'], server => call(server, 'CLIENT', 'KILL', 'USER', 'default')),
+  },
+  'publish revoked': { weight: 2, longest: 1_000, run: revoked(['-publish']) },
+  'subscribe revoked': {
+    weight: 2,
+    longest: 800,
+    run: revoked(['-subscribe'], server => killClients(server, 'pubsub')),
+  },
 }
 
-function pause(mode: 'ALL' | 'WRITE'): Fault {
-  return {
-    reach: 'server',
-    async run(stage, { duration }) {
-      await call(stage, 'CLIENT', 'PAUSE', String(duration), mode)
-      await sleep(duration)
-    },
+/** Closes all connections of these types, except the one that asks for it. */
+export function killClients(server: Server, ...types: string[]): Promise<unknown> {
+  return Promise.all(types.map(type => call(server, 'CLIENT', 'KILL', 'TYPE', type)))
+}
+
+function pause(mode: 'ALL' | 'WRITE'): Fault<Server>['run'] {
+  return async (_, server, { duration }) => {
+    await call(server, 'CLIENT', 'PAUSE', String(duration), mode)
+    await sleep(duration)
   }
 }
 
-function between([begin, ...beginning]: [string, ...string[]], [end, ...ending]: [string, ...string[]]): Fault {
-  return {
-    reach: 'server',
-    async run(stage, { duration }) {
-      await call(stage, begin, ...beginning)
-      await sleep(duration)
-      await call(stage, end, ...ending)
-    },
+type Command = [name: string, ...args: string[]]
+
+function between(begin: Command, end: Command): Fault<Server>['run'] {
+  return async (_, server, { duration }) => {
+    await call(server, ...begin)
+    await sleep(duration)
+    await call(server, ...end)
   }
 }
 
@@ -100,14 +113,14 @@ function between([begin, ...beginning]: [string, ...string[]], [end, ...ending]:
  * when the fault ends. `noticed` runs after the rules have been applied. It closes the connections that would otherwise
  * keep a revoked right.
  */
-function revoked(rules: string[], noticed: (stage: Stage) => Promise<unknown> = async () => {}): Fault {
-  return {
-    reach: 'server',
-    async run(stage, { duration }) {
-      await call(stage, 'ACL', 'SETUSER', 'default', ...rules)
-      await noticed(stage)
-      await sleep(duration)
-      await call(stage, 'ACL', 'SETUSER', 'default', 'on', 'allkeys', 'allchannels', '+@all')
-    },
+function revoked(
+  rules: string[],
+  noticed: (server: Server) => Promise<unknown> = async () => {},
+): Fault<Server>['run'] {
+  return async (_, server, { duration }) => {
+    await call(server, 'ACL', 'SETUSER', 'default', ...rules)
+    await noticed(server)
+    await sleep(duration)
+    await call(server, 'ACL', 'SETUSER', 'default', 'on', 'allkeys', 'allchannels', '+@all')
   }
 }

@@ -1,140 +1,112 @@
 /**
- * What a run works with: the server that faults hit; the spare server, which replaces it in a failover; the server of
- * the register (test/history/witnesses.ts), which no fault hits; and one `Post` for each process (post.ts). The Redis
- * user `keeper` makes the faults, through connections of its own.
+ * What a run works with: the servers of the locks, which faults hit; the server of the register
+ * (test/history/witnesses.ts), which no fault hits; and one `Post` for each process (post.ts). If the locks are on one
+ * server, a spare server replaces it in a failover. If they are on several servers, each of these persists every write.
+ * A server that has come back empty is the exception: it must report that it does not persist, so that clients do not
+ * count its votes yet. It persists again once all clients certainly count its votes.
  */
-import { mkdirSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { findServerSource, type RunningServer } from '../../../local-redis/index.ts'
-import { LockClient } from '../../../src/index.ts'
-import type { Place } from '../../kit/replication.ts'
-import { SteppedClock } from '../../kit/stepped-clock.ts'
+import type { LockClient } from '../../../src/index.ts'
 import { Recorder } from '../recorder.ts'
-import { OneWay } from './one-way.ts'
+import { clientOf } from './client-of.ts'
+import { Line } from './line.ts'
 import { Post } from './post.ts'
-import { LOOPED, type Terms, TIMES } from './terms.ts'
+import { type Emptied, Server } from './server.ts'
+import { LOOPED, majorityOf, type Terms } from './terms.ts'
 
-/**
- * The Redis user that makes the faults. No other connection has this user, so it can revoke and restore the rights of
- * all other users.
- */
-const KEEPER = { username: 'keeper', password: 'any' } as const
 /** A subscriber whose output piles up to this many bytes is disconnected. */
 export const OUTPUT_LIMIT = 2_000_000
-export const harmed: readonly string[] = [
+/** Settings that faults of a single server need. */
+const harmed = [
   ...['--enable-debug-command', 'yes'],
   ...['--lua-time-limit', '50'],
-  ...['--user', KEEPER.username, 'on', 'nopass', '~*', '&*', '+@all'],
   ...['--client-output-buffer-limit', `pubsub ${OUTPUT_LIMIT} 0 0`],
   ...['--repl-diskless-sync-delay', '0'],
 ]
 
 interface Props {
-  readonly keys: readonly string[]
-  readonly server: RunningServer
-  readonly spare: RunningServer
+  readonly terms: Terms
+  readonly servers: readonly Server[]
+  readonly dead: readonly Server[]
+  readonly spare: Server | undefined
   readonly witness: RunningServer
-  /** The time of day of the two servers that can be the master. */
-  readonly clock: SteppedClock
   readonly recorder: Recorder
-  readonly posts: readonly Post<OneWay>[]
-  /** The path of the file to which the server would save its data. */
-  readonly dump: string
+  readonly posts: readonly Post[]
 }
 
 export class Stage {
   readonly keys: readonly string[]
-  readonly server: RunningServer
-  readonly clock: SteppedClock
+  /** The servers of the locks, except those that are dead for the whole run. */
+  readonly servers: readonly Server[]
+  /** The number of all servers of the locks. */
+  readonly size: number
+  /** Replaces a single server in a failover. It has the same clock. */
+  readonly spare: Server | undefined
   readonly recorder: Recorder
-  readonly posts: readonly Post<OneWay>[]
-  readonly dump: string
-  /**
-   * Direct connections to the server that faults hit: the first for faults, the second for commands that would block
-   * the first, the third for reading queues.
-   */
-  readonly admin: Redis
-  readonly second: Redis
-  readonly eyes: Redis
+  readonly posts: readonly Post[]
+  /** The connection to the server of the register. */
   readonly register: Redis
-  /** The two servers that can be the master. Between faults, the first of them is the master. */
-  readonly places: readonly [Place, Place]
+  readonly emptied: Emptied
   /**
-   * The lock client of the user `keeper`. It makes the forced releases. Before the clock is set back, it also requests
-   * each lock, so that Redis has data of each lock (clock-faults.ts).
+   * The lock client of the user `keeper`. It makes the forced releases. Before the clock of a single server is set
+   * back, it also requests each lock, so that Redis has data of each lock (clock-faults.ts).
    */
   readonly locks: LockClient
-  readonly #servers: readonly RunningServer[]
+  readonly #witness: RunningServer
+  readonly #all: readonly Server[]
 
-  private constructor({ keys, server, spare, witness, clock, recorder, posts, dump }: Props) {
-    this.keys = keys
-    this.server = server
-    this.clock = clock
+  private constructor({ terms, servers, dead, spare, witness, recorder, posts }: Props) {
+    this.keys = [...terms.keys, LOOPED]
+    this.servers = servers
+    this.size = terms.servers
+    this.spare = spare
     this.recorder = recorder
     this.posts = posts
-    this.dump = dump
-    this.#servers = [server, spare, witness]
-    const connect = ({ url }: RunningServer) =>
-      quiet(new Redis(url, { ...KEEPER, maxRetriesPerRequest: null, retryStrategy: () => 50 }))
-    this.admin = connect(server)
-    this.second = connect(server)
-    this.eyes = connect(server)
-    this.register = quiet(new Redis(witness.url))
-    this.places = [
-      { url: server.url, redis: this.admin },
-      { url: spare.url, redis: connect(spare) },
-    ]
-    // The processes' clients have the same `tokenMemory` and `waiterTtl`. With the longer defaults, locks would still
-    // have keys when the end of the run checks that none are left.
-    this.locks = new LockClient(
-      { port: server.port, host: '127.0.0.1', ...KEEPER },
-      { label: 'keeper', tokenMemory: TIMES.tokenMemory, waiterTtl: TIMES.waiterTtl },
-    )
+    this.register = new Redis(witness.url).on('error', () => {})
+    this.emptied = terms.disksLost ? 'that it persists' : 'the truth'
+    // The processes' clients have the same options. With the longer defaults, locks would still have keys when the end
+    // of the run checks that none are left.
+    const { lease, waiterTtl, tokenMemory } = terms.times
+    const urls = [...servers, ...dead].map(({ keeperUrl }) => keeperUrl)
+    this.locks = clientOf(urls, { label: 'keeper', lease, waiterTtl, tokenMemory })
+    this.#witness = witness
+    this.#all = [...servers, ...dead, ...(spare ? [spare] : [])]
   }
 
   static async open(terms: Terms): Promise<Stage> {
     const { folder } = terms
-    const source = await findServerSource()
-    const clock = await SteppedClock.make(folder)
-    const dir = join(folder, 'server')
-    mkdirSync(dir)
-    const server = await clock.under(() => source.start({ args: harmed, dir }))
-    const spare = await clock.under(() => source.start({ args: harmed }))
-    const witness = await source.start()
+    const several = terms.servers > 1
+    const servers: Server[] = []
+    for (let i = 0; i < terms.servers; i++) servers.push(await Server.open(i, folder, several ? undefined : harmed))
+    const spare = several ? undefined : await Server.open(1, folder, harmed, servers[0]!.clock)
+    const witness = await (await findServerSource()).start()
     const history = join(folder, 'history.jsonl')
     const recorder = new Recorder(history)
     const places = { witnessUrl: witness.url, history }
-    const posts: Post<OneWay>[] = []
+    const posts: Post[] = []
     for (let i = 1; i <= terms.processes; i++) {
-      posts.push(new Post(terms, places, recorder, i, await OneWay.open(server.url)))
+      const lines = await Promise.all(servers.map(({ url }) => Line.open(url)))
+      posts.push(new Post(terms, places, recorder, i, lines))
     }
-    const dump = join(dir, 'dump.rdb')
-    return new Stage({ keys: [...terms.keys, LOOPED], server, spare, witness, clock, recorder, posts, dump })
+    const dead = terms.dead ? servers.splice(majorityOf(servers.length)) : []
+    for (const server of dead) await (terms.seed % 2 === 0 ? server.kill() : server.stop())
+    if (dead.length > 0) {
+      const numbers = dead.map(({ number }) => number)
+      recorder.record('fault', { fault: 0, name: 'dead', reach: 'server', servers: numbers, phase: 'begin' })
+    }
+    return new Stage({ terms, servers, dead, spare, witness, recorder, posts })
+  }
+
+  /** The only server of a run with one. */
+  get server(): Server {
+    return this.servers[0]!
   }
 
   /** Records the server's time of day. The checker needs it, because tokens are times of this clock. */
-  readClock(): void {
-    this.recorder.record('clock', { wall: this.clock.now() })
-  }
-
-  /**
-   * Moves the servers' time of day by `ms`. Reads the time right before and after, so that the history shows when the
-   * step happened.
-   */
-  async stepClock(ms: number): Promise<void> {
-    this.readClock()
-    this.clock.set(this.clock.offset + ms)
-    this.readClock()
-    const [seconds] = await this.admin.time()
-    const off = Number(seconds) * 1_000 - this.clock.now()
-    if (Math.abs(off) > 5_000) throw new Error(`the server's clock is off by ${off} ms: it has not taken the step`)
-  }
-
-  /** Deletes the saved data, so that the server's next start is without data. */
-  async forgetDump(): Promise<void> {
-    await rm(this.dump, { recursive: true, force: true })
+  readClock({ number, clock }: Server): void {
+    this.recorder.record('clock', { wall: clock.now(), server: number })
   }
 
   /** Ends the processes, whatever their state. */
@@ -145,15 +117,8 @@ export class Stage {
   async close(): Promise<void> {
     this.abandon()
     await this.locks.close()
-    const [, spare] = this.places
-    for (const redis of [this.admin, this.second, this.eyes, this.register, spare.redis]) redis.disconnect()
-    await Promise.all(this.#servers.map(server => server.stop()))
-    this.clock.close()
+    this.register.disconnect()
+    await Promise.all([...this.#all.map(server => server.close()), this.#witness.stop()])
     this.recorder.close()
   }
-}
-
-/** Ignores connection errors, which are expected here. The next command reports them. */
-export function quiet(redis: Redis): Redis {
-  return redis.on('error', () => {})
 }

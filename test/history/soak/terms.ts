@@ -19,6 +19,12 @@ export interface Terms {
   readonly minutes: number
   /** Names of the locks. */
   readonly keys: readonly string[]
+  /** The number of servers of the locks. */
+  readonly servers: number
+  /** Whether a minority of the servers is dead for the whole run: killed if the seed is even, stopped if it is odd. */
+  readonly dead: boolean
+  /** Whether servers that come back empty report that they persist (server.ts). */
+  readonly disksLost: boolean
   readonly processes: number
   /**
    * Number of callers in each process. One more caller of the process only acquires the lock `LOOPED`, again and again.
@@ -33,13 +39,29 @@ export interface Terms {
  * The clients' `tokenMemory`, in ms. It is short, so that the end of a run can show that locks leave nothing behind.
  */
 export const TOKEN_MEMORY = 2_000
-/** The times of a run with locks on one server. */
-export const TIMES: Times = {
-  waiterTtl: 3_000,
-  longestLease: 3_000,
-  lease: 1_500,
-  outageTimeout: 4_000,
-  tokenMemory: TOKEN_MEMORY,
+/**
+ * Over a quorum, all leases are short, so that the votes of a server that has come back empty count again within a
+ * storm. A client does not count these votes until the client's own longest lease has passed. All clients have the same
+ * longest lease, so by then the leases of all clients have ended.
+ */
+const QUORUM_LEASE = 2_000
+
+/** Returns the times of a run with locks on so many servers. */
+export function timesOf(servers: number): Times {
+  const leases =
+    servers === 1 ? { longestLease: 3_000, lease: 1_500 } : { longestLease: QUORUM_LEASE, lease: QUORUM_LEASE }
+  return { waiterTtl: 3_000, outageTimeout: 4_000, tokenMemory: TOKEN_MEMORY, ...leases }
+}
+
+/**
+ * How long a server that has come back empty must be up before all clients certainly count its votes, in ms. This
+ * includes a margin, because servers report their uptime in whole seconds.
+ */
+export const STANDING = QUORUM_LEASE + 2_500
+
+/** Returns how many of the servers have to agree. */
+export function majorityOf(servers: number): number {
+  return Math.floor(servers / 2) + 1
 }
 
 /**
