@@ -1,13 +1,13 @@
 /** Tests that close rejects waiters, releases leases, leaves nothing behind, and may be called again. */
 import { once } from 'node:events'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockClosedError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
 import { aborted, collect, heard, outcomeOf, promptly, rejection } from '../kit/outcomes.ts'
 import { park, queueOf } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { Child } from '../kit/process.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 import { sleep } from '../kit/time.ts'
 import { toNobody } from '../kit/topologies/source.ts'
 
@@ -61,9 +61,7 @@ describe('close', () => {
     },
   )
 
-  test('later calls reject with LockClosedError', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('later calls reject with LockClosedError', async ({ locks, key }) => {
     const wrapped = locks.wrap(key, async () => 'ran')
     await locks.close()
     const calls = [
@@ -107,16 +105,14 @@ describe('close', () => {
     expect(done).toBe(true)
   })
 
-  test('is idempotent', async () => {
-    const locks = client()
+  test('is idempotent', async ({ locks }) => {
     await locks.lock(freshKey())
     await Promise.all([locks.close(), locks.close()])
     await locks.close()
     expect(locks.stats().holding).toBe(0)
   })
 
-  test('await using closes', async () => {
-    const key = freshKey()
+  test('await using closes', async ({ key }) => {
     {
       await using locks = client()
       await locks.lock(key)
@@ -170,22 +166,20 @@ describe('close', () => {
     },
   )
 
-  test('I6: a call made by a listener of "lost" rejects at once', async () => {
-    const [locks, stranger] = clients(2)
-    const key = freshKey()
-    await stranger!.lock(key)
-    const held = await locks!.lock(freshKey())
-    const lapsing = await locks!.lock(freshKey(), { lease: 300 })
+  test('I6: a call made by a listener of "lost" rejects at once', async ({ locks, stranger, key }) => {
+    await stranger.lock(key)
+    const held = await locks.lock(freshKey())
+    const lapsing = await locks.lock(freshKey(), { lease: 300 })
     const order: string[] = []
-    locks!.on('lost', ({ error }) => {
+    locks.on('lost', ({ error }) => {
       order.push(error.code)
-      const call = rejection(locks!.lock(key), LockClosedError)
+      const call = rejection(locks.lock(key), LockClosedError)
       void call.finally(() => order.push('rejected'))
     })
     // The lease ends during this loop, but no timer can fire. So `close` itself has to notice the end.
     const until = performance.now() + 300
     while (performance.now() < until);
-    await locks!.close()
+    await locks.close()
     expect(order).toEqual(['ERR_LOCK_CLOSED', 'ERR_LOCK_LOST', 'rejected', 'rejected'])
     expect([held.held, lapsing.held]).toEqual([false, false])
   })

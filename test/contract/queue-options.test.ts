@@ -1,10 +1,10 @@
 /** Tests the options that limit and shape the queue: `maxWaiters`, `minHold`, `rejectLate`, `slots`, and what is expected. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type Lease, LockArgumentError, LockLostError, LockQueueFullError, LockTimeoutError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
 import { heard, promptly, rejection } from '../kit/outcomes.ts'
 import { park, parkMany, ways } from '../kit/parking.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 /** Passes a lock on among fair callers, until so many holds have ended while others were queued. */
@@ -65,15 +65,14 @@ describe('maxWaiters', () => {
   )
 })
 
-test('maxWaiters counts those whom a call has to let pass although there is room for it', async () => {
-  const [one, two] = clients(2)
+test('maxWaiters counts those whom a call has to let pass although there is room for it', async ({ one, two }) => {
   const [key, other] = [freshKey(), freshKey()]
-  const [reading, three] = [await one!.readWrite(key).read.lock(), one!.semaphore(other, 3)]
+  const [reading, three] = [await one.readWrite(key).read.lock(), one.semaphore(other, 3)]
   const taken = await three.lock({ permits: 2 })
-  const waits = [two!.readWrite(key).write.lock({ fair: true }), three.lock({ permits: 2, fair: true })]
-  await eventually(async () => (await one!.readWrite(key).inspect()).waiters.length === 1)
+  const waits = [two.readWrite(key).write.lock({ fair: true }), three.lock({ permits: 2, fair: true })]
+  await eventually(async () => (await one.readWrite(key).inspect()).waiters.length === 1)
   await eventually(async () => (await three.inspect()).waiters.length === 1)
-  for (const lock of [one!.readWrite(key).read, two!.semaphore(other, 3)]) {
+  for (const lock of [one.readWrite(key).read, two.semaphore(other, 3)]) {
     expect(await rejection(lock.lock({ maxWaiters: 1 }), LockQueueFullError)).toMatchObject({ waiters: 1 })
     waits.push(lock.lock({ maxWaiters: 2 }))
   }
@@ -195,9 +194,7 @@ describe('minHold', () => {
     },
   )
 
-  test('callers of one client that ask for it do not hand the lock on among themselves', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('callers of one client that ask for it do not hand the lock on among themselves', async ({ locks, key }) => {
     const begun = performance.now()
     const runs: number[] = []
     const run = () =>
@@ -275,8 +272,7 @@ describe('slots', () => {
     expect((await promptly(a.lock({ slots: true }))).slot).toBe(2)
   })
 
-  test('stay taken with `minHold`; without `slots`, a lease has none', async () => {
-    const locks = client()
+  test('stay taken with `minHold`; without `slots`, a lease has none', async ({ locks }) => {
     const semaphore = locks.semaphore(freshKey(), 3)
     await (await semaphore.lock({ slots: true, minHold: 60_000 })).release()
     const next = await semaphore.lock({ slots: true })
@@ -287,9 +283,8 @@ describe('slots', () => {
     await rejection(semaphore.lock({ slots: 1 } as object), LockArgumentError)
   })
 
-  test('are never given twice', async () => {
+  test('are never given twice', async ({ key }) => {
     const all = clients(3)
-    const key = freshKey()
     const used = new Set<number>()
     const work = async (i: number) => {
       for (let round = 0; round < 15; round++) {

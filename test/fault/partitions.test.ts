@@ -1,12 +1,12 @@
 /** Tests a network that silently stops between a client and Redis, in one direction or in both. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type Lease, type LockClient, LockConnectionError, LockLostError } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { aborted, heard, outcomeOf, within } from '../kit/outcomes.ts'
 import { parkQuietly, ways } from '../kit/parking.ts'
 import { clientBehindProxy, type Direction, type FrameProxy } from '../kit/proxies.ts'
-import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
+import { client, freshKey, nothingLeft, plainRedis, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const directions: Direction[] = ['up', 'down']
@@ -176,8 +176,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
     // A beat is a message that a client sends to itself. This test fails if `if (Number(id) === this.#beat.sent)
     // this.#beat.heard =` becomes `this.#beat.heard = Number(id) ||` in src/redis/link.ts: the forged beat has so large
     // a number that all later beats count as received, so the client does not notice that they do not arrive.
-    test('the one for messages, after a forged beat: I4, its waiter is granted nevertheless', async () => {
-      const key = freshKey()
+    test('the one for messages, after a forged beat: I4, its waiter is granted nevertheless', async ({ key }) => {
       const { locks, proxy } = await clientBehindProxy({ waiterTtl: 60_000 })
       const inbox = `lock:inbox:${(await locks.lock(freshKey())).id.slice(0, 12)}`
       const held = await client().lock(key)
@@ -193,8 +192,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
   if (direction === 'up')
     // This test fails if `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
     // `false` in src/redis/connection.ts: the subscription is never confirmed.
-    test('the one for messages, of a waiter that subscribes: I4 I6, it is granted', async () => {
-      const key = freshKey()
+    test('the one for messages, of a waiter that subscribes: I4 I6, it is granted', async ({ key }) => {
       const { locks, proxy } = await clientBehindProxy(options)
       const held = await client().lock(key)
       const half = proxy.halfOpen(direction, 'messages')
@@ -207,8 +205,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
 
   // This test fails if `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
   // `false` in src/redis/connection.ts: no renewal is answered, and so the lease is lost.
-  test('both, of a holder: I6 I8, it keeps its lease, and its release is answered', async () => {
-    const key = freshKey()
+  test('both, of a holder: I6 I8, it keeps its lease, and its release is answered', async ({ key }) => {
     const { locks, proxy } = await clientBehindProxy({ ...options, lease: 3_000 })
     const held = await locks.lock(key)
     const half = proxy.halfOpen(direction)
@@ -221,8 +218,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
 
   // This test fails if `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
   // `false` in src/redis/connection.ts: the release is not sent again.
-  test('in the middle of a release: I6, the release resolves to true', async () => {
-    const key = freshKey()
+  test('in the middle of a release: I6, the release resolves to true', async ({ key }) => {
     const { locks, proxy } = await clientBehindProxy(options)
     const held = await locks.lock(key)
     proxy.halfOpen(direction, 'commands')

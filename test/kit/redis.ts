@@ -4,13 +4,13 @@
  */
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
-import { expect, inject, onTestFinished } from 'vitest'
+import { test as base, expect, inject, onTestFinished } from 'vitest'
 import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
 // The code of a quorum is loaded before the first test, because on a busy machine that takes longer than some time-outs.
 import '../../src/compose/quorum/quorum.ts'
 import { type ClientOptions, LockClient } from '../../src/index.ts'
 import { keysWith } from './admin.ts'
-import { place } from './place.ts'
+import { ownPlace, place } from './place.ts'
 import { eventually } from './time.ts'
 
 export { keysWith } from './admin.ts'
@@ -41,6 +41,23 @@ export function client(
 export function clients<N extends number>(count: N): LockClient[] {
   return Array.from({ length: count }, () => client())
 }
+
+/**
+ * Declares a test, which receives what it names: a fresh key, clients that share nothing but Redis, servers of its own.
+ * Nothing is made that the test does not name.
+ */
+export const test = base
+  .extend('key', () => freshKey())
+  .extend('locks', () => client())
+  .extend('other', () => client())
+  .extend('one', () => client())
+  .extend('two', () => client())
+  .extend('holder', () => client())
+  .extend('waiter', () => client())
+  .extend('stranger', () => client())
+  .extend('fair', () => client())
+  .extend('unfair', () => client())
+  .extend('own', () => ownPlace())
 
 /** Opens a plain connection to inspect the server with. It is closed after the test. */
 export function plainRedis(url: string = redisUrl()): Redis {

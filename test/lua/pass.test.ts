@@ -1,7 +1,7 @@
 /** Tests lua/mutex/pass.lua, which records that a client has passed its lock to another of its own waiters. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { lockOnOwnServer, MEMORY, sharedLock, type TestLock } from './test-lock.ts'
+import { lockOnOwnServer, MEMORY, sharedLock, type TestLock, test } from './test-lock.ts'
 
 const BLOCK = 1_000
 const ada = anonymous('ada')
@@ -13,8 +13,7 @@ async function granted(lock: TestLock): Promise<number> {
 }
 
 describe('a record', () => {
-  test('names the new holder: token, owner and label change, the hold stays', async () => {
-    const lock = await sharedLock()
+  test('names the new holder: token, owner and label change, the hold stays', async ({ lock }) => {
     const token = await granted(lock)
 
     expect(await lock.pass(ada, own, token + 1)).toEqual({ status: 'recorded', ttl: own.lease, queued: false })
@@ -27,8 +26,7 @@ describe('a record', () => {
     })
   })
 
-  test('begins the new lease now, and moves the expiry of the key accordingly', async () => {
-    const lock = await sharedLock()
+  test('begins the new lease now, and moves the expiry of the key accordingly', async ({ lock }) => {
     const token = await granted(lock)
     const before = Math.floor((await lock.micros()) / 1000)
 
@@ -40,8 +38,7 @@ describe('a record', () => {
     expect(Number(keep)).toBe(await lock.redis.call('PEXPIRETIME', lock.names.lock))
   })
 
-  test('with a shorter lease never shortens the hold', async () => {
-    const lock = await sharedLock()
+  test('with a shorter lease never shortens the hold', async ({ lock }) => {
     const token = await granted(lock)
     const { until } = await lock.hash()
 
@@ -61,16 +58,14 @@ describe('a record', () => {
     expect(await lock.order()).toEqual(waiters.map(({ id }) => id))
   })
 
-  test('I1: excludes another owner, which sees the new holder', async () => {
-    const lock = await sharedLock()
+  test('I1: excludes another owner, which sees the new holder', async ({ lock }) => {
     const token = await granted(lock)
     await lock.pass(ada, own, token + 1)
 
     expect(await lock.acquire(ben)).toMatchObject({ status: 'refused', label: 'own' })
   })
 
-  test('I5: keeps the id of the hold: only that id ends it, not the id of the new holder', async () => {
-    const lock = await sharedLock()
+  test('I5: keeps the id of the hold: only that id ends it, not the id of the new holder', async ({ lock }) => {
     const token = await granted(lock)
     await lock.pass(ada, own, token + 1)
 
@@ -108,8 +103,7 @@ describe('fencing (I2)', () => {
 })
 
 describe('late, twice, or out of order (I5)', () => {
-  test('repeated changes nothing', async () => {
-    const lock = await sharedLock()
+  test('repeated changes nothing', async ({ lock }) => {
     const token = await granted(lock)
     await lock.pass(ada, own, token + 1)
     const before = await lock.snapshot()
@@ -118,8 +112,7 @@ describe('late, twice, or out of order (I5)', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('an older record never overwrites a newer one, nor prolongs it', async () => {
-    const lock = await sharedLock()
+  test('an older record never overwrites a newer one, nor prolongs it', async ({ lock }) => {
     const token = await granted(lock)
     await lock.pass(ada, { ...own, name: 'third' }, token + 3)
     const before = await lock.snapshot()
@@ -129,8 +122,7 @@ describe('late, twice, or out of order (I5)', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('a later hand-off is recorded even if earlier ones never were', async () => {
-    const lock = await sharedLock()
+  test('a later hand-off is recorded even if earlier ones never were', async ({ lock }) => {
     const token = await granted(lock)
     await lock.pass(ada, own, token + 2)
     await lock.pass(ada, { ...own, name: 'ninth' }, token + 9)
@@ -157,8 +149,7 @@ describe('a hold that is gone', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I1, I5: even while a re-entrant hold of its owner lives, is not changed', async () => {
-    const lock = await sharedLock()
+  test('I1, I5: even while a re-entrant hold of its owner lives, is not changed', async ({ lock }) => {
     await lock.given({ holder: ada, reentries: [again(ada)] })
     await lock.release(ada)
     const before = await lock.snapshot()

@@ -2,9 +2,9 @@
  * Tests lua/mutex/release.lua, which ends one hold. If it is the last hold, the script hands the lock off or leaves the
  * lock free.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { freedBy, lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'
+import { freedBy, lockOnOwnServer, MEMORY, sharedLock, test } from './test-lock.ts'
 
 describe('a release that finds no such hold', () => {
   const [ada, ben] = [caller('ada'), caller('ben')]
@@ -26,8 +26,7 @@ describe('a release that finds no such hold', () => {
     expect(await heard()).toEqual([])
   })
 
-  test('I5: because it is repeated, reports that and changes nothing', async () => {
-    const lock = await sharedLock()
+  test('I5: because it is repeated, reports that and changes nothing', async ({ lock }) => {
     await lock.grant(ada)
     await lock.release(ada)
     const heard = await lock.listen()
@@ -38,8 +37,7 @@ describe('a release that finds no such hold', () => {
     expect(await heard()).toEqual([])
   })
 
-  test('I5: because another owner has taken the lapsed lock, changes nothing', async () => {
-    const lock = await sharedLock()
+  test('I5: because another owner has taken the lapsed lock, changes nothing', async ({ lock }) => {
     await lock.grant(ada)
     await lock.lapse()
     await lock.grant(ben)
@@ -86,8 +84,7 @@ describe('the last hold', () => {
     },
   )
 
-  test('can be released even after its lease has lapsed, if nobody has taken the lock', async () => {
-    const lock = await sharedLock()
+  test('can be released even after its lease has lapsed, if nobody has taken the lock', async ({ lock }) => {
     const ada = caller('ada')
     await lock.given({ holder: ada, endsIn: -1 })
     const heard = await lock.listen()
@@ -145,8 +142,7 @@ describe('re-entrant holds', () => {
     expect(await heard()).toEqual([freedBy(outer)])
   })
 
-  test('I1: no waiter gets the lock while one of the holds is left', async () => {
-    const lock = await sharedLock()
+  test('I1: no waiter gets the lock while one of the holds is left', async ({ lock }) => {
     const [outer, ben] = [caller('ada'), caller('ben')]
     await lock.given({ holder: outer, reentries: [again(outer)], waiters: [ben] })
     const heard = await lock.listen(ben)

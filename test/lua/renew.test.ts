@@ -1,7 +1,7 @@
 /** Tests lua/mutex/renew.lua, which prolongs holds that still exist, and reports which holds are gone. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
-import { lockOnOwnServer, MEMORY, sharedLock, type TestLock } from './test-lock.ts'
+import { lockOnOwnServer, MEMORY, sharedLock, type TestLock, test } from './test-lock.ts'
 
 type Asked = readonly [lock: TestLock, hold: Caller, ms: number, token?: number]
 
@@ -23,8 +23,7 @@ async function renew(...asked: Asked[]): Promise<unknown[]> {
 }
 
 describe('a live hold', () => {
-  test('is prolonged to the lease asked for, from now', async () => {
-    const lock = await sharedLock()
+  test('is prolonged to the lease asked for, from now', async ({ lock }) => {
     const ada = caller('ada')
     await lock.given({ holder: ada, endsIn: 500 })
     const before = Math.floor((await lock.micros()) / 1000)
@@ -50,8 +49,7 @@ describe('a live hold', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('may be a re-entrant one, even after the first hold has ended', async () => {
-    const lock = await sharedLock()
+  test('may be a re-entrant one, even after the first hold has ended', async ({ lock }) => {
     const ada = caller('ada')
     const inner = again(ada)
     await lock.given({ holder: ada, reentries: [inner] })
@@ -61,8 +59,7 @@ describe('a live hold', () => {
     expect(await renew([lock, inner, 30_000])).toEqual([30_000])
   })
 
-  test('I2: moves the expiry of the key with it', async () => {
-    const lock = await sharedLock()
+  test('I2: moves the expiry of the key with it', async ({ lock }) => {
     const ada = caller('ada')
     await lock.grant(ada)
     await renew([lock, ada, 10 * MEMORY])
@@ -101,8 +98,7 @@ describe('a hold that is gone', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I2: is reported differently from a later grant to the same id', async () => {
-    const lock = await sharedLock()
+  test('I2: is reported differently from a later grant to the same id', async ({ lock }) => {
     const first = await lock.grant(ada)
     await lock.release(ada)
     const second = await lock.grant(ada)
@@ -113,8 +109,7 @@ describe('a hold that is gone', () => {
     expect(await renew([lock, ada, 30_000, second])).toEqual([30_000])
   })
 
-  test('is not a hold whose last hand-off within its client is not recorded yet', async () => {
-    const lock = await sharedLock()
+  test('is not a hold whose last hand-off within its client is not recorded yet', async ({ lock }) => {
     const token = await lock.grant(ada)
 
     expect(await renew([lock, ada, 30_000, token + 1])).toEqual([30_000])
@@ -136,8 +131,7 @@ describe('several locks in one call', () => {
     ])
   })
 
-  test('I4: two holds of one lock: each has its own lease, and the lock has the longer', async () => {
-    const lock = await sharedLock()
+  test('I4: two holds of one lock: each has its own lease, and the lock has the longer', async ({ lock }) => {
     const ada = caller('ada')
     const inner = again(ada)
     await lock.given({ holder: ada, reentries: [inner] })

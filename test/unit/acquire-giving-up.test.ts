@@ -1,10 +1,10 @@
 /**
  * Tests callers that give up: their calls settle at once, and their requests are taken back in the background (I6, I7).
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { now, settled } from './promises.ts'
-import { KEY, LEASE, NOTHING, WAITER_TTL, Waiting } from './waiting.ts'
+import { KEY, LEASE, NOTHING, test, WAITER_TTL, Waiting } from './waiting.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 
@@ -17,8 +17,7 @@ describe('I6 a caller that gives up gets its answer at once', () => {
     expect(at.left).toEqual(['A'])
   })
 
-  test('in the queue', async () => {
-    const at = new Waiting()
+  test('in the queue', async ({ at }) => {
     const waiter = await at.parkedFair({ id: 'A' })
     at.io.end(waiter, undefined)
     expect(await now(waiter.outcome)).toBeUndefined()
@@ -43,8 +42,7 @@ describe('I7 a request that fails after its caller has given up', () => {
 })
 
 describe('I7 taking back', () => {
-  test('is repeated until Redis has answered, and not after that', async () => {
-    const at = new Waiting()
+  test('is repeated until Redis has answered, and not after that', async ({ at }) => {
     at.io.end(await at.parkedFair({ id: 'A' }), undefined)
     for (let failures = 1; failures <= 3; failures++) {
       expect(at.kind.leaves.count).toBe(failures)
@@ -58,8 +56,7 @@ describe('I7 taking back', () => {
     expect(at.residue).toEqual(NOTHING)
   })
 
-  test('stops and is reported as failed when everything has expired on its own', async () => {
-    const at = new Waiting()
+  test('stops and is reported as failed when everything has expired on its own', async ({ at }) => {
     at.io.end(await at.parkedFair({ id: 'A' }), undefined)
     await at.kind.leaves.next.fail(unreachable)
     await at.clock.advance(1_000)
@@ -71,8 +68,7 @@ describe('I7 taking back', () => {
     expect(at.kind.leaves.count).toBe(2)
   })
 
-  test('is repeated if the request runs after it and is queued', async () => {
-    const at = new Waiting()
+  test('is repeated if the request runs after it and is queued', async ({ at }) => {
     const waiter = await at.start({ id: 'A', mode: 'queue' })
     at.io.end(waiter, undefined)
     await at.kind.leaves.next.answer()
@@ -81,8 +77,7 @@ describe('I7 taking back', () => {
     expect(at.told).toEqual([])
   })
 
-  test('is repeated if a heartbeat runs after it and joins the queue again or finds a grant', async () => {
-    const at = new Waiting()
+  test('is repeated if a heartbeat runs after it and joins the queue again or finds a grant', async ({ at }) => {
     const waiters = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' })]
     at.io.look()
     for (const waiter of waiters) at.io.end(waiter, undefined)
@@ -102,15 +97,13 @@ describe('I7 taking back', () => {
     expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
   })
 
-  test('of a later grant is left to the client, because the waiter is no longer known', async () => {
-    const at = new Waiting()
+  test('of a later grant is left to the client, because the waiter is no longer known', async ({ at }) => {
     at.io.end(await at.parkedFair({ id: 'A' }), undefined)
     expect(at.message('A', 100, 'handoff')).toBe(false)
     expect(at.holding.grantedByReply('A', at.granted(), at.clock.now())).toBe(false)
   })
 
-  test('is neither stopped nor repeated if the caller gives up again', async () => {
-    const at = new Waiting()
+  test('is neither stopped nor repeated if the caller gives up again', async ({ at }) => {
     const waiter = await at.parkedFair({ id: 'A' })
     at.io.end(waiter, undefined)
     at.io.end(waiter, undefined)
@@ -177,8 +170,7 @@ describe('close', () => {
     },
   )
 
-  test('does not repeat what fails, and reports it', async () => {
-    const at = new Waiting()
+  test('does not repeat what fails, and reports it', async ({ at }) => {
     await at.parkedFair({ id: 'A' })
     const closed = at.io.close()
     const error = new LockClosedError(KEY)

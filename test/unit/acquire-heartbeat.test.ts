@@ -1,8 +1,8 @@
 /** Tests heartbeats, which make up for lost messages (I4), and waiters that give up during an outage (I6). */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import { now, settled } from './promises.ts'
-import { HEARTBEAT, KEY, LEASE, NOTHING, OUTAGE, Waiting } from './waiting.ts'
+import { HEARTBEAT, KEY, LEASE, NOTHING, OUTAGE, test, Waiting } from './waiting.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 
@@ -32,8 +32,7 @@ describe('I4 the state of the lock is checked', () => {
     expect(at.asking).toEqual(['A'])
   })
 
-  test('again, and sooner, after a heartbeat has reported that the lease ends sooner', async () => {
-    const at = new Waiting()
+  test('again, and sooner, after a heartbeat has reported that the lease ends sooner', async ({ at }) => {
     await at.parkedFair({ id: 'A' })
     await at.clock.advance(HEARTBEAT)
     await at.kind.tends.next.answer(at.tended([1], { ttl: 100 }))
@@ -41,8 +40,7 @@ describe('I4 the state of the lock is checked', () => {
     expect(at.kind.tends.count).toBe(2)
   })
 
-  test('when a connection has been made again, without waiting for the timer', async () => {
-    const at = new Waiting()
+  test('when a connection has been made again, without waiting for the timer', async ({ at }) => {
     await at.parkedFair({ id: 'A' })
     await at.parkedHead({ id: 'B' })
     at.io.look()
@@ -53,8 +51,7 @@ describe('I4 the state of the lock is checked', () => {
 })
 
 describe('I9 a heartbeat', () => {
-  test('is one request for all fair waiters of a key, with their tickets', async () => {
-    const at = new Waiting()
+  test('is one request for all fair waiters of a key, with their tickets', async ({ at }) => {
     const waiters = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' }, 2)]
     await at.start({ id: 'C', mode: 'queue' })
     await at.clock.advance(HEARTBEAT)
@@ -62,16 +59,14 @@ describe('I9 a heartbeat', () => {
     expect(at.kind.tends.all.map(({ args }) => args)).toEqual([[KEY, queued]])
   })
 
-  test('is never under way twice', async () => {
-    const at = new Waiting()
+  test('is never under way twice', async ({ at }) => {
     await at.parkedFair({ id: 'A' })
     for (let i = 0; i < 3; i++) at.io.look()
     await at.clock.advance(2 * HEARTBEAT)
     expect(at.kind.tends.count).toBe(1)
   })
 
-  test('I4 finds a grant whose message was lost', async () => {
-    const at = new Waiting()
+  test('I4 finds a grant whose message was lost', async ({ at }) => {
     const [first, second] = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' })]
     await at.clock.advance(HEARTBEAT)
     const grant = at.granted({ token: 100, via: 'handoff' })
@@ -80,8 +75,7 @@ describe('I9 a heartbeat', () => {
     expect(await now(second.outcome)).toBe('pending')
   })
 
-  test('I6 that is refused for all of `outageTimeout` ends the wait with the refusal', async () => {
-    const at = new Waiting()
+  test('I6 that is refused for all of `outageTimeout` ends the wait with the refusal', async ({ at }) => {
     const waiter = await at.parkedFair({ id: 'A' })
     const begun = at.clock.now()
     for (let beat = HEARTBEAT; beat <= OUTAGE; beat += HEARTBEAT) {
@@ -95,8 +89,7 @@ describe('I9 a heartbeat', () => {
 })
 
 describe('I6 an outage', () => {
-  test('ends each waiter exactly when its own patience is over', async () => {
-    const at = new Waiting()
+  test('ends each waiter exactly when its own patience is over', async ({ at }) => {
     const cause = new Error('ECONNREFUSED')
     const before = [await at.parkedFair({ id: 'A' }), await at.parkedHead({ id: 'B', key: 'other' })]
     await at.clock.advance(1_000)
@@ -115,8 +108,7 @@ describe('I6 an outage', () => {
     expect(await now(later.outcome)).toMatchObject({ code: 'ERR_LOCK_CONNECTION' })
   })
 
-  test('is counted from its beginning, and explained by its latest error', async () => {
-    const at = new Waiting()
+  test('is counted from its beginning, and explained by its latest error', async ({ at }) => {
     const waiter = await at.parkedFair({ id: 'A' })
     at.io.disconnected(new Error('first'))
     await at.clock.advance(OUTAGE - 1)
@@ -126,8 +118,7 @@ describe('I6 an outage', () => {
     expect(await now(waiter.outcome)).toMatchObject({ cause: latest })
   })
 
-  test('I7 leaves no timer when it is over', async () => {
-    const at = new Waiting()
+  test('I7 leaves no timer when it is over', async ({ at }) => {
     at.io.disconnected(unreachable)
     await at.clock.advance(3 * OUTAGE)
     at.io.reconnected()

@@ -1,7 +1,7 @@
 /** Tests how `Connection` hides short outages from callers: what it repeats, when it gives up, how it reconnects. */
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, vi } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
-import { Connected, OUTAGE, replyError } from './fake-redis.ts'
+import { Connected, OUTAGE, replyError, test } from './fake-redis.ts'
 import { now, quiet, settled } from './promises.ts'
 
 const socket = new Error('read ETIMEDOUT')
@@ -20,8 +20,7 @@ describe('a call', () => {
     expect(await call).toEqual({ reply: 'yes', sent, repeated: false })
   })
 
-  test('whose outcome is unknown is sent again on the next connection, and reported as repeated', async () => {
-    const at = await Connected.up()
+  test('whose outcome is unknown is sent again on the next connection, and reported as repeated', async ({ at }) => {
     const call = at.ask()
     await settled()
     at.redis.break(socket)
@@ -127,8 +126,7 @@ describe('a call', () => {
 describe('a call that was refused and can be asked in another way', () => {
   const noScript = replyError('NOSCRIPT x')
 
-  test('is sent again at once, and does not count as repeated', async () => {
-    const at = await Connected.up()
+  test('is sent again at once, and does not count as repeated', async ({ at }) => {
     const rephrase = vi.fn(() => true)
     const call = at.ask({ rephrase })
     await settled()
@@ -138,8 +136,7 @@ describe('a call that was refused and can be asked in another way', () => {
     expect(await call).toMatchObject({ reply: 'yes', repeated: false })
   })
 
-  test('is sent on the next connection, if its own is gone', async () => {
-    const at = await Connected.up()
+  test('is sent on the next connection, if its own is gone', async ({ at }) => {
     const call = at.ask({ rephrase: () => true })
     await settled()
     const asked = at.redis.asked.next
@@ -151,8 +148,7 @@ describe('a call that was refused and can be asked in another way', () => {
     expect(await call).toMatchObject({ reply: 'yes' })
   })
 
-  test('rejects with its own explanation if there is no other way', async () => {
-    const at = await Connected.up()
+  test('rejects with its own explanation if there is no other way', async ({ at }) => {
     const said = new LockConnectionError('it needs more rights', noScript)
     const call = quiet(at.ask({ rephrase: () => false, explain: () => said }))
     await settled()
@@ -191,8 +187,7 @@ test.each(['NOSCRIPT x', 'BUSY x'])(
   },
 )
 
-test('a reply that cannot be read rejects its own call, and no other', async () => {
-  const at = await Connected.up()
+test('a reply that cannot be read rejects its own call, and no other', async ({ at }) => {
   const unreadable = new Error('not a reply')
   const first = quiet(
     at.ask({
@@ -228,8 +223,7 @@ describe('I6 each call is given up exactly when its own patience is over,', () =
     }
   })
 
-  test('and a later answer changes nothing', async () => {
-    const at = await Connected.up()
+  test('and a later answer changes nothing', async ({ at }) => {
     // The socket stays open for a while after `disconnect`.
     at.redis.disconnect = () => {}
     const call = quiet(at.ask())
@@ -238,8 +232,7 @@ describe('I6 each call is given up exactly when its own patience is over,', () =
     expect(await now(call)).toMatchObject({ code: 'ERR_LOCK_CONNECTION' })
   })
 
-  test('I7 and leaves no timer, nor does a call that was answered', async () => {
-    const at = await Connected.up()
+  test('I7 and leaves no timer, nor does a call that was answered', async ({ at }) => {
     const answered = at.ask()
     await settled()
     await at.redis.asked.next.answer('yes')
@@ -254,8 +247,7 @@ describe('I6 each call is given up exactly when its own patience is over,', () =
 })
 
 describe('a connection that is lost', () => {
-  test('is made again, after pauses that double up to a second', async () => {
-    const at = await Connected.up()
+  test('is made again, after pauses that double up to a second', async ({ at }) => {
     at.redis.break(socket)
     for (let attempt = 0; attempt < 12; attempt++) {
       const before = at.clock.now()

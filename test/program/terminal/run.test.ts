@@ -1,8 +1,8 @@
 /** Tests `baton run` in a terminal: the line that shows what `baton` waits for, and interactive commands. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { client, freshKey, redisUrl } from '../../kit/redis.ts'
+import { describe, expect, onTestFinished } from 'vitest'
+import { client, freshKey, redisUrl, test } from '../../kit/redis.ts'
 import { emptyFolder } from '../../kit/temp.ts'
 import { eventually } from '../../kit/time.ts'
 import { bash, PROMPT } from './shell.ts'
@@ -66,9 +66,7 @@ describe('waiting is visible', () => {
     expect(await terminal.exitCode()).toBe(130)
   })
 
-  test('Ctrl-C leaves the queue', async () => {
-    const key = freshKey()
-    const locks = client()
+  test('Ctrl-C leaves the queue', async ({ locks, key }) => {
     await locks.lock(key)
     const terminal = await run([key, '--fair', '--', 'echo', 'started'])
     await terminal.eventually('waiting')
@@ -115,8 +113,7 @@ describe('an interactive command works as without baton', () => {
     await terminal.eventually(new RegExp(`\\^C\\n${PROMPT}$`))
   })
 
-  test('losing the lock ends only the command: its children are in one group with the shell’s job', async () => {
-    const key = freshKey()
+  test('losing the lock ends only the command: its children are in one group with the shell’s job', async ({ key }) => {
     const folder = await emptyFolder()
     const script = `sh -c 'echo $$ >pid; exec sleep 60' & echo runs; wait`
     const terminal = await run([key, '--', 'sh', '-c', `cd ${folder}; ${script}`])
