@@ -38,7 +38,7 @@ describe('I3', () => {
     const end = (how: 'timeout' | 'aborted') => at(115, 'end', { worker: 'w-a', attempt: 'a', how })
     const judged = (terms: { patience?: number; abort?: number }, how: 'timeout' | 'aborted') =>
       found(waiting(terms), queue(100, 'a', 'b'), next, end(how))
-    expect(judged({ patience: 98 }, 'timeout')).toEqual([])
+    expect(judged({ patience: 101 }, 'timeout')).toEqual([])
     expect(judged({ patience: 103 }, 'timeout')).toEqual(['I3'])
     expect(judged({ abort: 98 }, 'aborted')).toEqual([])
     expect(judged({ abort: 103 }, 'aborted')).toEqual(['I3'])
@@ -65,6 +65,9 @@ describe('I6 and I8', () => {
   test('finds a promise that settles late, unless its process stood still', () => {
     expect(found(waiting, end)).toEqual(['I6'])
     expect(found(waiting, end, at(4_900, 'stall', { worker: 'w', from: 100 }))).toEqual([])
+    const cut = (t: number, phase: 'begin' | 'end') =>
+      at(t, 'fault', { fault: 1, name: 'cut', phase, reach: 'worker', worker: 'w' })
+    expect(found(waiting, end, cut(100, 'begin'), cut(4_990, 'end'))).toEqual(['I6'])
   })
 
   test.each(['freeze', 'block'])('a process that is killed after a %s need not report that it stood still', name => {
