@@ -16,13 +16,6 @@ describe('I6 a caller that gives up gets its answer at once', () => {
     expect(await now(waiter.outcome)).toBeUndefined()
     expect(at.left).toEqual(['A'])
   })
-
-  test('in the queue', async ({ at }) => {
-    const waiter = await at.parkedFair({ id: 'A' })
-    at.io.end(waiter, undefined)
-    expect(await now(waiter.outcome)).toBeUndefined()
-    expect(at.left).toEqual(['A'])
-  })
 })
 
 describe('I7 a request that fails after its caller has given up', () => {
@@ -96,19 +89,6 @@ describe('I7 taking back', () => {
     expect(at.left).toEqual([])
     expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
   })
-
-  test('of a later grant is left to the client, because the waiter is no longer known', async ({ at }) => {
-    at.io.end(await at.parkedFair({ id: 'A' }), undefined)
-    expect(at.message('A', 100, 'handoff')).toBe(false)
-    expect(at.holding.grantedByReply('A', at.granted(), at.clock.now())).toBe(false)
-  })
-
-  test('is neither stopped nor repeated if the caller gives up again', async ({ at }) => {
-    const waiter = await at.parkedFair({ id: 'A' })
-    at.io.end(waiter, undefined)
-    at.io.end(waiter, undefined)
-    expect(at.left).toEqual(['A'])
-  })
 })
 
 /** Starts a waiter that joins the queue while its unfair attempt is unanswered. */
@@ -130,19 +110,13 @@ describe('I7 a waiter that goes into the queue while its unfair attempt is still
     expect(at.left).toEqual(['A'])
   })
 
-  test('is taken back if it gives up after the unfair attempt was refused last', async () => {
-    const { at, waiter, unfair, fair } = await twoAttempts()
-    await fair.answer(at.refused({ position: 3, ticket: '5' }))
-    await unfair.answer(at.refused())
-    at.io.end(waiter, undefined)
-    expect(at.left).toEqual(['A'])
-  })
-
-  test('keeps its place when the unfair attempt is refused last', async () => {
+  test('keeps its place when the unfair attempt is refused last, and is taken back if it gives up then', async () => {
     const { at, waiter, unfair, fair } = await twoAttempts()
     await fair.answer(at.refused({ position: 3, ticket: '5' }))
     await unfair.answer(at.refused())
     expect(waiter.refusal).toMatchObject({ position: 3 })
+    at.io.end(waiter, undefined)
+    expect(at.left).toEqual(['A'])
   })
 
   test('is granted once when both attempts are granted', async () => {

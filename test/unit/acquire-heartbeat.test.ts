@@ -2,7 +2,7 @@
 import { describe, expect } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import { now, settled } from './promises.ts'
-import { HEARTBEAT, KEY, LEASE, NOTHING, OUTAGE, test, Waiting } from './waiting.ts'
+import { HEARTBEAT, KEY, LEASE, OUTAGE, test, Waiting } from './waiting.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 
@@ -66,15 +66,6 @@ describe('I9 a heartbeat', () => {
     expect(at.kind.tends.count).toBe(1)
   })
 
-  test('I4 finds a grant whose message was lost', async ({ at }) => {
-    const [first, second] = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' })]
-    await at.clock.advance(HEARTBEAT)
-    const grant = at.granted({ token: 100, via: 'handoff' })
-    await at.kind.tends.next.answer(at.tended([grant, 1]))
-    expect(await now(first.outcome)).toEqual(grant)
-    expect(await now(second.outcome)).toBe('pending')
-  })
-
   test('I6 that is refused for all of `outageTimeout` ends the wait with the refusal', async ({ at }) => {
     const waiter = await at.parkedFair({ id: 'A' })
     const begun = at.clock.now()
@@ -116,12 +107,5 @@ describe('I6 an outage', () => {
     at.io.disconnected(latest)
     await at.clock.advance(1)
     expect(await now(waiter.outcome)).toMatchObject({ cause: latest })
-  })
-
-  test('I7 leaves no timer when it is over', async ({ at }) => {
-    at.io.disconnected(unreachable)
-    await at.clock.advance(3 * OUTAGE)
-    at.io.reconnected()
-    expect(at.residue).toEqual(NOTHING)
   })
 })

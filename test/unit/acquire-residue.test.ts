@@ -106,29 +106,15 @@ describe('I7 nothing is left in the client after', () => {
   })
 })
 
-describe('I7 a subscription that fails after its waiters have left', () => {
-  async function gone() {
-    const at = new Waiting()
-    at.channels.slow = true
-    const waiter = await at.start({ id: 'A', mode: 'queue' })
-    at.io.end(waiter, undefined)
-    return at
-  }
-
-  test('is dropped once', async () => {
-    const at = await gone()
-    await at.channels.hearings.next.fail(unreachable)
-    expect(at.residue).toEqual(NOTHING)
-  })
-
-  test('does not take the channel from a waiter that came later', async () => {
-    const at = await gone()
-    await at.start({ id: 'B', mode: 'queue' })
-    const [first, second] = at.channels.hearings.open
-    await second?.answer()
-    await first?.fail(unreachable)
-    expect(at.channels.users).toEqual({ [`inbox of ${KEY}`]: 1 })
-  })
+test('I7 a subscription that fails after its waiter has left does not take the channel from a waiter that came later', async () => {
+  const at = new Waiting()
+  at.channels.slow = true
+  at.io.end(await at.start({ id: 'A', mode: 'queue' }), undefined)
+  await at.start({ id: 'B', mode: 'queue' })
+  const [first, second] = at.channels.hearings.open
+  await second?.answer()
+  await first?.fail(unreachable)
+  expect(at.channels.users).toEqual({ [`inbox of ${KEY}`]: 1 })
 })
 
 test('I7 a connection that is lost after close leaves no timer', async () => {

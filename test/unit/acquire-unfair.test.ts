@@ -34,13 +34,6 @@ test('I9 only the head of the line asks, and a release makes it ask once', async
   expect(at.asking).toEqual(['B'])
 })
 
-test('I4 if the head is granted the lock at once, the waiter behind it asks', async ({ at }) => {
-  await at.start({ id: 'A' })
-  await at.start({ id: 'B' })
-  await at.kind.attempts.next.answer(at.granted())
-  expect(at.asking).toEqual(['B'])
-})
-
 describe('I4 a wake-up is not lost if it comes', () => {
   test('while the head is asking', async ({ at }) => {
     await at.parkedHead({ id: 'A' })

@@ -1,5 +1,5 @@
 /** Tests how `Connection` hides short outages from callers: what it repeats, when it gives up, how it reconnects. */
-import { describe, expect, vi } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { Connected, OUTAGE, replyError, test } from './fake-redis.ts'
 import { now, quiet, settled } from './promises.ts'
@@ -126,16 +126,6 @@ describe('a call', () => {
 describe('a call that was refused and can be asked in another way', () => {
   const noScript = replyError('NOSCRIPT x')
 
-  test('is sent again at once, and does not count as repeated', async ({ at }) => {
-    const rephrase = vi.fn(() => true)
-    const call = at.ask({ rephrase })
-    await settled()
-    await at.redis.asked.next.fail(noScript)
-    expect(rephrase).toHaveBeenCalledWith(noScript)
-    await at.redis.asked.next.answer('yes')
-    expect(await call).toMatchObject({ reply: 'yes', repeated: false })
-  })
-
   test('is sent on the next connection, if its own is gone', async ({ at }) => {
     const call = at.ask({ rephrase: () => true })
     await settled()
@@ -230,19 +220,6 @@ describe('I6 each call is given up exactly when its own patience is over,', () =
     await at.clock.advance(OUTAGE)
     await at.redis.asked.next.answer('late')
     expect(await now(call)).toMatchObject({ code: 'ERR_LOCK_CONNECTION' })
-  })
-
-  test('I7 and leaves no timer, nor does a call that was answered', async ({ at }) => {
-    const answered = at.ask()
-    await settled()
-    await at.redis.asked.next.answer('yes')
-    await answered
-    quiet(at.ask())
-    await settled()
-    await at.clock.advance(4_000)
-    await at.redis.asked.next.answer('yes')
-    await at.clock.advance(2 * OUTAGE)
-    expect(at.clock.armed).toBe(0)
   })
 })
 

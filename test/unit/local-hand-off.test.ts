@@ -21,15 +21,6 @@ describe('a release hands the lock on', () => {
     expect(askers.map(asker => leaseOf(asker).fencingToken)).toEqual([FIRST, FIRST + 1, FIRST + 2])
     expect(at.kind.releases.next.args).toMatchObject([{ key: KEY, id: 'A' }, FIRST + 2])
   })
-
-  test('I7 and leaves nothing when all are done', async ({ at }) => {
-    for (const asker of await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })) void leaseOf(asker).release()
-    await at.released()
-    // The renewal timer is removed only when it fires.
-    await at.clock.advance(LEASE)
-    expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 0, channels: {} })
-    expect(at.records).toEqual([])
-  })
 })
 
 describe('a release that finds nobody waiting is put off to the end of the event loop’s turn,', () => {
@@ -43,13 +34,6 @@ describe('a release that finds nobody waiting is put off to the end of the event
     expect([leaseOf(b).held, leaseOf(b).via, leaseOf(b).fencingToken]).toEqual([true, 'handoff', FIRST + 1])
     expect([await released, at.kind.attempts.count, at.ended]).toEqual([true, sent, []])
     expect(at.told.slice(-3)).toEqual(['waiting B', 'released A', 'acquired B'])
-  })
-
-  test('I8 but not if the lease can no longer be handed on', async ({ at }) => {
-    const [a] = await at.run({ id: 'A' })
-    at.clock.block(4)
-    void leaseOf(a!).release()
-    expect(at.ended).toEqual([['A', undefined]])
   })
 
   test('I1 and is sent to Redis if the run is over by then', async ({ at }) => {
@@ -78,17 +62,6 @@ describe('I4 a run ends, and the lock goes back to Redis,', () => {
     expect(askers.at(-1)?.lease).toBeUndefined()
     expect(leaseOf(askers.at(-2)!).fencingToken).toBe(FIRST + BLOCK)
     expect(at.ended).toEqual([['0', BLOCK]])
-  })
-
-  test.each([
-    { ms: 3.9, how: 'not before 4 ms', handed: true },
-    { ms: 4, how: 'after 4 ms', handed: false },
-  ])('$how', async ({ ms, handed }) => {
-    const at = new HandingOn()
-    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
-    at.clock.block(ms)
-    void leaseOf(a!).release()
-    expect([b!.lease !== undefined, at.ended.length]).toEqual([handed, handed ? 0 : 1])
   })
 
   test('4 ms after its start, however often it was handed on', async ({ at }) => {
@@ -131,15 +104,6 @@ describe('a lease is not handed on', () => {
 
   test('to a waiter that asked for another length', async ({ at }) => {
     await expectNotHandedOn(at, await at.run({ id: 'A' }, { id: 'B', lease: LEASE + 1 }))
-  })
-
-  test('if it was granted without tokens for hand-offs', async ({ at }) => {
-    const a = await at.ask({ id: 'A' })
-    const b = await at.ask({ id: 'B' })
-    expect(at.attempt.args[1]).toEqual({ reserve: 0 })
-    await at.grantNext()
-    await at.attempt.answer(at.refused())
-    await expectNotHandedOn(at, [a, b])
   })
 
   test.each(['once', 'line'] as const)('I1 while its owner asks to re-enter: %s', async mode => {

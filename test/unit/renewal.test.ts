@@ -15,13 +15,6 @@ class SharedKind extends FakeKind {
 }
 
 describe('a lease is renewed', () => {
-  test('sooner if only an older request proves its grant, because its lease counts from that request', async () => {
-    const at = new Leases()
-    const lease = at.hold({ via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
-    await at.clock.advance(0)
-    expect(at.asked).toEqual([[[lease.id, LENGTH]]])
-  })
-
   test('I9 together with all others that are due at about the same time, in one request', async ({ at }) => {
     const early = Array.from({ length: 50 }, () => at.hold().id)
     await at.clock.advance(LENGTH / 20 - 1)
@@ -93,12 +86,6 @@ describe('a renewal without an answer', () => {
     expect([lease.held, lease.remaining()]).toEqual([false, 0])
     expect(at.renewed).toEqual([])
     expect(at.table.holds.size).toBe(0)
-  })
-
-  test('is not sent a second time while it is under way', async ({ at }) => {
-    at.hold()
-    await at.clock.advance(LENGTH - MARGIN - 1)
-    expect(at.asked.length).toBe(1)
   })
 })
 
@@ -178,15 +165,6 @@ describe('a grant by message, proven from an older request,', () => {
     await at.kind.renewals.next.answer([at.clock.now() + LENGTH - 200])
     expect(lease.remaining()).toBe(LENGTH - 200)
   })
-
-  test('is not confirmed if it ends before', async ({ at }) => {
-    const lease = at.hold({ renew: false, via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
-    const released = lease.release()
-    await at.kind.releases.next.answer({ ended: true, heard: 0 })
-    expect(await released).toBe(true)
-    await at.clock.advance(100)
-    expect(at.asked).toEqual([])
-  })
 })
 
 describe('I1 if the server’s clock was set back, its answer counts only for as long as was asked for:', () => {
@@ -224,15 +202,6 @@ describe('I1 if the server’s clock was set back, its answer counts only for as
     await at.clock.advance(1)
     await at.kind.renewals.next.answer([at.clock.now() + LENGTH + STEP])
     expect(lease.remaining()).toBe(left - 1)
-  })
-
-  test('a confirmation for an owner with a name, because each hold has its own lease', async ({ at }) => {
-    const lease = at.hold({ renew: false, owner: 'somebody' })
-    const left = lease.remaining()
-    at.doubt(lease)
-    await at.clock.advance(0)
-    await at.kind.renewals.next.answer([at.clock.now() + 2 * LENGTH])
-    expect(lease.remaining()).toBe(left)
   })
 })
 

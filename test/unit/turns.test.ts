@@ -108,16 +108,6 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('has its turn when each of them has had one, whether before the call or after it', async () => {
-    const client = await Looping.holding()
-    await client.release(3)
-    await client.freedBy('B')
-    await client.call()
-    expect(client.asks).toBe(false)
-    await client.freedBy('C')
-    expect(client.asks).toBe(true)
-  })
-
   test('asks at once when the lock was released by force, which is no turn', async () => {
     const client = await Looping.holding()
     await client.release(3)
