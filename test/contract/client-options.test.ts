@@ -89,10 +89,9 @@ describe('prefix', () => {
     for (const channel of channels) expect(channel).toMatch(/^my prefix:/)
   })
 
-  test.each(['*', '[a]', 'a:b', '\\', 'p{q}', '{', 'é"\n'])('%j is a valid prefix', async odd => {
+  test.for(['*', '[a]', 'a:b', '\\', 'p{q}', '{', 'é"\n'])('%j is a valid prefix', async (odd, { key }) => {
     const prefix = freshKey('') + odd
     const locks = client({ prefix })
-    const key = freshKey()
     await using lease = await locks.lock(key)
     const found: string[] = []
     for await (const state of locks.list()) found.push(state.key)

@@ -32,11 +32,10 @@ const reentries: { name: string; outer: LockOf; inner?: LockOf }[] = [
 ]
 
 describe('I1, I8: a holder is notified before another caller can hold', () => {
-  test.each(kindsHere.flatMap(each => ['fair', 'unfair'].map(way => ({ ...each, way }))))(
+  test.for(kindsHere.flatMap(each => ['fair', 'unfair'].map(way => ({ ...each, way }))))(
     '$way ($kind)',
-    async ({ way, clients }) => {
+    async ({ way, clients }, { key }) => {
       const [one, two] = clients(2)
-      const key = freshKey()
       const lease = await one!.lock(key)
       const waiting = way === 'fair' ? await park(two!, key, { fair: true }) : await park(two!, key)
       const order: string[] = []
@@ -183,11 +182,10 @@ describe('close({ drain })', () => {
     expect(await other!.isLocked(lease.key)).toBe(false)
   })
 
-  test.each(kindsHere)(
+  test.for(kindsHere)(
     'refuses new calls and rejects waiters at once, and they leave nothing in the queue ($kind)',
-    async ({ clients }) => {
+    async ({ clients }, { key }) => {
       const [holder, locks] = clients(2)
-      const key = freshKey()
       await holder!.lock(key)
       const queued = await park(locks!, key, { fair: true })
       const waits = [queued.lease, locks!.lock(key), locks!.tryLock(key, { timeout: LONG })]

@@ -35,11 +35,10 @@ describe('close', () => {
     expect((await promptly(parked.lease)).held).toBe(true)
   })
 
-  test.each(kindsHere)(
+  test.for(kindsHere)(
     'I6, I7: rejects waiters of every kind with LockClosedError, and they leave the queue ($kind)',
-    async ({ clients }) => {
+    async ({ clients }, { key }) => {
       const [holder, locks] = clients(2)
-      const key = freshKey()
       await holder!.lock(key)
       const queued = await park(locks!, key, { fair: true })
       const waits = [
@@ -143,12 +142,11 @@ describe('close', () => {
     expect(errors[0]!.error.message).toMatch(/: Redis did not confirm the release, so .* lease ends$/)
   })
 
-  test.each(['by a listener that is notified of it', 'right after it'])(
+  test.for(['by a listener that is notified of it', 'right after it'])(
     'I7: called when a lease has run out, %s: ends a hold that other holds of its owner would keep alive',
-    async when => {
+    async (when, { key }) => {
       const { source, proxy } = await place().proxied()
       const [one, two] = [client({}, source), client()]
-      const key = freshKey()
       const lapsing = await one.lock(key, { owner: 'job', lease: 1_000 })
       // From now on, requests of client `one` do not reach Redis. So `one` cannot end its hold in Redis when its lease
       // runs out.

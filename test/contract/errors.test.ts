@@ -13,7 +13,7 @@ import { kindsHere } from '../kit/kinds.ts'
 import { aborted, collect, reasonOf, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
-import { client, clients, freshKey, test } from '../kit/redis.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectNobodyThere } from './refused.ts'
 
@@ -83,9 +83,8 @@ describe.each(Object.entries(specimens))('%s', (name, { code, make, hasKey }) =>
 const unfair = { fairAfter: Number.POSITIVE_INFINITY }
 
 describe('LockTimeoutError', () => {
-  test.each(kindsHere)('of an unfair waiter: waited and holder, no position ($kind)', async ({ client }) => {
+  test.for(kindsHere)('of an unfair waiter: waited and holder, no position ($kind)', async ({ client }, { key }) => {
     const [holder, waiter] = [client({ label: 'the holder' }), client()]
-    const key = freshKey()
     await holder.lock(key)
     await waiter.isLocked(key)
     await sleep(100)
@@ -100,14 +99,12 @@ describe('LockTimeoutError', () => {
     expect(error.message).toContain('the holder')
   })
 
-  test.each(['fair', 'unfair'])(
+  test.for(['fair', 'unfair'])(
     'of a %s waiter: shows how long the lock has been held by now, not up to the last reply',
-    async way => {
-      const [holder, waiter] = clients(2)
-      const key = freshKey()
-      const lease = await holder!.lock(key)
+    async (way, { holder, waiter, key }) => {
+      const lease = await holder.lock(key)
       const begin = performance.now()
-      const call = waiter!.lock(key, { timeout: 1_500, fair: way === 'fair', ...unfair })
+      const call = waiter.lock(key, { timeout: 1_500, fair: way === 'fair', ...unfair })
       const error = await rejection(call, LockTimeoutError)
       expect(lease.held).toBe(true)
       expect(error.holder!.heldFor).toBeGreaterThanOrEqual(1_490)

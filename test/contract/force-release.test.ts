@@ -18,9 +18,8 @@ describe('forceRelease', () => {
     expect(await two.forceRelease(key)).toBe(false)
   })
 
-  test.each(kindsHere)('frees a held lock, and is true for one call only ($kind)', async ({ clients }) => {
+  test.for(kindsHere)('frees a held lock, and is true for one call only ($kind)', async ({ clients }, { key }) => {
     const [one, two] = clients(2)
-    const key = freshKey()
     await one!.lock(key)
     expect(await two!.forceRelease(key)).toBe(true)
     expect(await two!.isLocked(key)).toBe(false)
@@ -79,9 +78,8 @@ describe('forceRelease', () => {
     await eventually(() => holds.every(hold => hold.signal.aborted), 2_000)
   })
 
-  test.each(kindsHere)('I4: the fair waiter gets the lock promptly ($kind)', async ({ clients }) => {
+  test.for(kindsHere)('I4: the fair waiter gets the lock promptly ($kind)', async ({ clients }, { key }) => {
     const [one, two, other] = clients(3)
-    const key = freshKey()
     const lease = await one!.lock(key)
     const queued = await park(two!, key, { fair: true })
     expect(await other!.forceRelease(key)).toBe(true)
@@ -90,9 +88,8 @@ describe('forceRelease', () => {
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken)
   })
 
-  test.each(kindsHere)('I4: an unfair waiter gets the lock promptly ($kind)', async ({ clients }) => {
+  test.for(kindsHere)('I4: an unfair waiter gets the lock promptly ($kind)', async ({ clients }, { key }) => {
     const [one, two, other] = clients(3)
-    const key = freshKey()
     const lease = await one!.lock(key)
     const parked = await park(two!, key)
     expect(await other!.forceRelease(key)).toBe(true)
@@ -101,11 +98,10 @@ describe('forceRelease', () => {
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken)
   })
 
-  test.each(kindsHere)(
+  test.for(kindsHere)(
     'I4: a fair waiter of the client that forces the release, or of the holder’s client, gets the lock promptly ($kind)',
-    async ({ clients }) => {
+    async ({ clients }, { key }) => {
       const [one, two] = clients(2)
-      const key = freshKey()
       await one!.lock(key)
       const first = await park(two!, key, { fair: true })
       const second = await park(one!, key, { fair: true })
@@ -128,9 +124,8 @@ describe('forceRelease', () => {
     expect(await next.release()).toBe(true)
   })
 
-  test.each(kindsHere)('I5: several concurrent calls end one hold in total ($kind)', async ({ clients }) => {
+  test.for(kindsHere)('I5: several concurrent calls end one hold in total ($kind)', async ({ clients }, { key }) => {
     const all = clients(4)
-    const key = freshKey()
     await all[0]!.lock(key)
     const results = await Promise.all(all.map(each => each.forceRelease(key)))
     expect(results.filter(Boolean)).toHaveLength(1)

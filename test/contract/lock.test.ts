@@ -169,9 +169,7 @@ describe('via is the way in which the lock was granted', () => {
     expect((await parked.lease).via).toBe('wakeup')
   })
 
-  test.each([true, false])('I4: expiry: a holder’s lease ended (fair: %s)', async fair => {
-    const locks = client()
-    const key = freshKey()
+  test.for([true, false])('I4: expiry: a holder’s lease ended (fair: %s)', async (fair, { locks, key }) => {
     await locks.isLocked(key)
     await takeAndVanish(key, { lease: 1_000 })
     const lease = await promptly(locks.lock(key, { fair }))

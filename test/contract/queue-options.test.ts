@@ -23,11 +23,10 @@ async function passOn(
 }
 
 describe('maxWaiters', () => {
-  test.each(kindsHere)(
+  test.for(kindsHere)(
     'keeps a call from waiting behind so many, of any client, and only then ($kind)',
-    async ({ clients }) => {
+    async ({ clients }, { key }) => {
       const [one, two] = clients(2)
-      const key = freshKey()
       const held = await one!.lock(key, { maxWaiters: 0 })
       const full = await promptly(rejection(two!.lock(key, { maxWaiters: 0 }), LockQueueFullError))
       expect(full).toMatchObject({ code: 'ERR_LOCK_QUEUE_FULL', key, waiters: 0, expected: undefined })
@@ -48,11 +47,10 @@ describe('maxWaiters', () => {
     },
   )
 
-  test.each(kindsHere.filter(({ kind }) => kind !== 'semaphore'))(
+  test.for(kindsHere.filter(({ kind }) => kind !== 'semaphore'))(
     'does not concern a re-entry ($kind)',
-    async ({ client }) => {
+    async ({ client }, { key }) => {
       const locks = client()
-      const key = freshKey()
       await locks.using(key, async () => {
         const wait = client().lock(key, { fair: true })
         await eventually(async () => (await locks.inspect(key)).waiters.length === 1)
@@ -81,11 +79,10 @@ test('maxWaiters counts those whom a call has to let pass although there is room
 })
 
 describe('minHold', () => {
-  test.each(kindsHere)(
+  test.for(kindsHere)(
     'keeps a released lock taken, over for its caller, until it has passed ($kind)',
-    async ({ clients }) => {
+    async ({ clients }, { key }) => {
       const [one, two] = clients(2)
-      const key = freshKey()
       const begun = performance.now()
       const lease = await one!.lock(key, { minHold: 1_500, owner: 'job', label: 'job of one' })
       expect(await promptly(lease.release())).toBe(true)
@@ -114,12 +111,11 @@ describe('minHold', () => {
     },
   )
 
-  test.each(kindsHere.flatMap(each => ways.map(fair => ({ ...each, fair }))))(
+  test.for(kindsHere.flatMap(each => ways.map(fair => ({ ...each, fair }))))(
     'ends for those who wait already, long before their next heartbeat ($kind, fair: $fair)',
-    async ({ client, fair }) => {
+    async ({ client, fair }, { key }) => {
       const long = { waiterTtl: 60_000, lease: 60_000 }
       const [one, two] = [client(long), client(long)]
-      const key = freshKey()
       const held = await one.lock(key, { minHold: 1_000 })
       const { lease } = await park(two, key, { fair })
       await held.release()
@@ -145,9 +141,8 @@ describe('minHold', () => {
     }
   })
 
-  test.each(kindsHere)('is over when it has passed, and ends by force ($kind)', async ({ clients }) => {
+  test.for(kindsHere)('is over when it has passed, and ends by force ($kind)', async ({ clients }, { key }) => {
     const [one, two] = clients(2)
-    const key = freshKey()
     const short = await one!.lock(key, { minHold: 50 })
     await sleep(100)
     await short.release()
@@ -177,11 +172,10 @@ describe('minHold', () => {
     },
   )
 
-  test.each(kindsHere.filter(({ kind }) => kind === 'mutex'))(
+  test.for(kindsHere.filter(({ kind }) => kind === 'mutex'))(
     'is not moved by re-entries, and outlasts the last of them ($kind)',
-    async ({ clients }) => {
+    async ({ clients }, { key }) => {
       const [one, two] = clients(2)
-      const key = freshKey()
       const begun = performance.now()
       const outer = await one!.lock(key, { owner: 'job', minHold: 1_000 })
       const inner = await two!.lock(key, { owner: 'job', minHold: 60_000 })
@@ -221,9 +215,8 @@ describe('expected', () => {
     await waits.pop()!.release()
   })
 
-  test.each(kindsHere)('is about the wait at a place, wherever it is told ($kind)', async ({ client }) => {
+  test.for(kindsHere)('is about the wait at a place, wherever it is told ($kind)', async ({ client }, { key }) => {
     const locks = client()
-    const key = freshKey()
     await passOn(locks, key, 12, 30)
     const held = await locks.lock(key)
     const told = heard(locks, 'waiting')

@@ -36,8 +36,7 @@ describe('I1 any number of readers, or one writer', () => {
     for (const lease of leases) expect(await lease.release()).toBe(true)
   })
 
-  test.each([false, true])('under contention, fair %s', async fair => {
-    const key = freshKey()
+  test.for([false, true])('under contention, fair %s', async (fair, { key }) => {
     let [readers, writers, together] = [0, 0, 0]
     const tokens: number[] = []
     const work = clients(3).flatMap(locks =>

@@ -3,7 +3,7 @@ import { describe, expect } from 'vitest'
 import type { Lease } from '../../src/index.ts'
 import { promptly, settles } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
-import { client, clients, freshKey, test } from '../kit/redis.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 import { sleep } from '../kit/time.ts'
 
 describe('inside using, the same key re-enters', () => {
@@ -114,19 +114,17 @@ describe('owner', () => {
     expect(await one.inspect(key)).toMatchObject({ owner: 'me', holds: 3 })
   })
 
-  test.each([0, 1, 2])(
+  test.for([0, 1, 2])(
     'each hold is released separately, and the last release frees the lock (order %s)',
-    async turn => {
-      const [one, two] = clients(2)
-      const key = freshKey()
-      const holds = [one!, two!, one!].map(each => each.lock(key, { owner: 'me' }))
+    async (turn, { one, two, key }) => {
+      const holds = [one, two, one].map(each => each.lock(key, { owner: 'me' }))
       const leases = await Promise.all(holds)
       for (let i = 0; i < 3; i++) {
-        expect((await two!.inspect(key)).holds).toBe(3 - i)
-        expect(await two!.tryLock(key, { owner: 'you' })).toBeNull()
+        expect((await two.inspect(key)).holds).toBe(3 - i)
+        expect(await two.tryLock(key, { owner: 'you' })).toBeNull()
         expect(await leases[(i + turn) % 3]!.release()).toBe(true)
       }
-      expect((await two!.tryLock(key, { owner: 'you' }))?.held).toBe(true)
+      expect((await two.tryLock(key, { owner: 'you' }))?.held).toBe(true)
     },
   )
 

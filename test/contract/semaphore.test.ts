@@ -42,8 +42,7 @@ describe('I1 never more than the given number of permits is taken', () => {
     expect(await semaphore.inspect()).toMatchObject({ locked: false, taken: 0 })
   })
 
-  test.each([false, true])('not under contention, fair %s; and often all permits are taken', async fair => {
-    const key = freshKey()
+  test.for([false, true])('not under contention, fair %s; and often all permits are taken', async (fair, { key }) => {
     const most = 5
     let taken = 0
     let largest = 0

@@ -75,12 +75,11 @@ describe('a URL with keyPrefix', () => {
 })
 
 // Each of these settings would break the client's connections if the client did not ignore the setting.
-test.each(['monitor=true', 'scripts=x', 'stringNumbers=true'])(
+test.for(['monitor=true', 'scripts=x', 'stringNumbers=true'])(
   'connection settings in a URL that a lock cannot use are ignored: %s',
-  async said => {
+  async (said, { key }) => {
     const url = `${redisUrl()}?${said}`
     const [holder, waiter] = [client({}, url), client({}, url)]
-    const key = freshKey()
     const lease = await promptly(holder.lock(key))
     const parked = await park(waiter, key)
     expect(await lease.release()).toBe(true)

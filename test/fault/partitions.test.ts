@@ -25,10 +25,9 @@ describe('a holder is cut off for longer than its lease', () => {
   // late release ends the next holder's hold. It also fails if `redis.call('HDEL', lock, (table.unpack or
   // unpack)(over))` is removed in lua/shared/lapse.lua: the late release ends the lapsed hold a second time, which frees
   // the next holder's permits.
-  test.each(kindsAndWays)(
+  test.for(kindsAndWays)(
     'I1 I5 I8: the holder is notified before the next caller holds; its late requests change nothing ($kind, fair: $fair)',
-    async ({ fair, client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ fair, client, clientBehindProxy }, { key }) => {
       const { locks, proxy } = await clientBehindProxy({ lease })
       const other = client()
       const history = new Memory()
@@ -83,10 +82,9 @@ test('a holder is cut off for less than its lease: I8, the holder keeps the lock
 describe('a waiter is cut off when its turn comes', () => {
   // This test fails if `newer && deadline - now >= lease / 2` becomes `true` in src/key/waiter.ts: the old message
   // creates a second holder.
-  test.each(kinds)(
+  test.for(kinds)(
     'I1 I4: the next waiter is granted when the lease of the first waiter ends; once connected again, the first one continues to wait, and is granted ($kind)',
-    async ({ client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ client, clientBehindProxy }, { key }) => {
       const lease = 900
       const { locks, proxy } = await clientBehindProxy()
       const waiterTtl = 1_500
@@ -146,7 +144,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
   if (direction === 'down')
     // This test fails if `this.#single?.connection.reset(new Error('messages from Redis no longer arrive, so the client
     // connects again'))` is removed in src/redis/link.ts: the client keeps a connection on which no messages arrive.
-    test.each([
+    test.for([
       ...ways.map(fair => ({
         which: 'the one for messages',
         fair,
@@ -159,8 +157,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
       { which: 'the one for messages', fair: false, terms: { waiterTtl: 60_000 }, limit: 15_000 },
     ])(
       '$which, of a waiter: I4, the waiter is granted, and receives messages again (fair: $fair, $terms.waiterTtl ms)',
-      async ({ which, fair, terms, limit }) => {
-        const key = freshKey()
+      async ({ which, fair, terms, limit }, { key }) => {
         const { locks, proxy } = await clientBehindProxy(terms)
         const held = await client().lock(key)
         const { lease: wait } = await parkQuietly(locks, key, { fair })

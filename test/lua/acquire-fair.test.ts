@@ -131,11 +131,10 @@ describe.each([
     expect(await lock.order()).toEqual([cyd.id, eve.id])
   })
 
-  test.each([
+  test.for([
     { why: 'expired', joinedAgo: 6_000 },
     { why: 'expired by their last heartbeat', joinedAgo: 60_000, deadlineIn: -1_000 },
-  ])('I4: gets the lock if all waiters have $why', async ({ why: _, ...traits }) => {
-    const lock = await sharedLock()
+  ])('I4: gets the lock if all waiters have $why', async ({ why: _, ...traits }, { lock }) => {
     const [ben, cyd] = [caller('ben', traits), caller('cyd', traits)]
     await lock.given({ ...holder, waiters: [ben, cyd] })
     const heard = await lock.listen(ben, cyd)

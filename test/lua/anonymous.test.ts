@@ -73,11 +73,10 @@ describe('an owner with a name', () => {
 })
 
 describe('after the first hold has ended, while other holds of its owner live', () => {
-  test.each([
+  test.for([
     { whose: 'with a name', first: caller('läbel 2 3\n%s', { owner: 'öwner 1\n4 €', headStart: 7 }) },
     { whose: 'without a name', first: ada },
-  ])('an owner $whose is kept byte by byte, with token and lease', async ({ first }) => {
-    const lock = await sharedLock()
+  ])('an owner $whose is kept byte by byte, with token and lease', async ({ first }, { lock }) => {
     const token = await lock.grant(first)
     await lock.acquire(again(first))
     const { until } = await lock.hash()

@@ -5,9 +5,9 @@
  * the hold ends without a release, for example because the lease lapses, the next token has to be larger than the whole
  * block (lua/shared/unreported.lua).
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
+import { lockOnOwnServer, sharedLock, type TestLock, test } from './test-lock.ts'
 
 const BLOCK = 1_000
 
@@ -27,18 +27,16 @@ async function lockAhead(): Promise<TestLock> {
 }
 
 describe('a grant', () => {
-  test('I2: sets the clock to its own token, not to the end of the block', async () => {
-    const lock = await sharedLock()
+  test('I2: sets the clock to its own token, not to the end of the block', async ({ lock }) => {
     const token = await lock.grant(ada)
 
     expect(await lock.hash()).toMatchObject({ token: String(token), clock: String(token) })
   })
 
-  test.each([
+  test.for([
     { what: 'a refused attempt', who: ben, status: 'refused' },
     { what: 're-entry', who: again(ada), status: 'reentered' },
-  ])('$what leaves the clock unchanged', async ({ who, status }) => {
-    const lock = await sharedLock()
+  ])('$what leaves the clock unchanged', async ({ who, status }, { lock }) => {
     await lock.given({ holder: ada })
     const { clock } = await lock.hash()
 
@@ -134,8 +132,7 @@ describe('tokens after a holder (I2)', () => {
     expect(await lock.grant(cyd)).toBeGreaterThan(token + 7)
   })
 
-  test('follow the time of day after a waiter has joined: above the tokens used and the tickets', async () => {
-    const lock = await sharedLock()
+  test('follow the time of day after a waiter has joined: above the tokens used and the tickets', async ({ lock }) => {
     const token = await lock.grant(ada)
     const ticket = await lock.enqueue(ben)
     await lock.listen(ben)

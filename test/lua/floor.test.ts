@@ -11,12 +11,11 @@ import { agreed, ahead, HOUR } from './votes.ts'
 const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
 
 describe.each(['try', 'queue'] as const)('I2: a free lock, acquired with a floor (%s)', mode => {
-  test.each([
+  test.for([
     { state: 'new', given: undefined },
     { state: 'free', given: {} },
     { state: 'lapsed', given: { holder: cyd, endsIn: -1 } },
-  ])('gets the floor as its token and clock, if both would be smaller ($state)', async ({ given }) => {
-    const lock = await sharedLock()
+  ])('gets the floor as its token and clock, if both would be smaller ($state)', async ({ given }, { lock }) => {
     if (given) await lock.given(given)
     const floor = await ahead(lock)
 

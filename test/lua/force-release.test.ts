@@ -1,7 +1,7 @@
 /** Tests lua/mutex/force-release.lua, which takes the lock from its holder. */
 import { describe, expect } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
-import { lockOnOwnServer, type Message, sharedLock, type TestLock, test } from './test-lock.ts'
+import { lockOnOwnServer, type Message, type TestLock, test } from './test-lock.ts'
 
 const ada = caller('ada')
 const ben = caller('ben')
@@ -66,12 +66,11 @@ describe('the holder', () => {
 })
 
 describe('a lock that nobody holds', () => {
-  test.each([
+  test.for([
     { what: 'because it is new', given: undefined },
     { what: 'because it is free', given: {} },
     { what: 'because its lease has lapsed', given: { holder: ada, endsIn: -1, waiters: [ben] } },
-  ])('I5: $what: nothing changes', async ({ given }) => {
-    const lock = await sharedLock()
+  ])('I5: $what: nothing changes', async ({ given }, { lock }) => {
     if (given) await lock.given(given)
     const heard = await lock.listen(ada, ben)
     const before = await lock.snapshot()

@@ -57,15 +57,14 @@ describe('a long queue', () => {
 })
 
 describe.each([10, undefined])('I5: writes nothing (waiters: %s)', most => {
-  test.each([
+  test.for([
     { what: 'a lock that does not exist', given: undefined },
     { what: 'a held lock with waiters', given: { holder: ada, waiters: [ben, cyd] } },
     {
       what: 'a lapsed lock with expired waiters',
       given: { holder: ada, endsIn: -1, waiters: [{ ...ben, joinedAgo: 6e3 }] },
     },
-  ])('on $what', async ({ given }) => {
-    const lock = await sharedLock()
+  ])('on $what', async ({ given }, { lock }) => {
     if (given) await lock.given(given)
     const before = await lock.snapshot()
     await inspect(lock, most)

@@ -87,12 +87,11 @@ describe('a waiter that was granted the lock before it left', () => {
 describe('a request that neither waits nor holds', () => {
   const [ada, ben] = [caller('ada'), caller('ben', { deadlineIn: 4_000 })]
 
-  test.each([
+  test.for([
     { what: 'on a lock that does not exist', given: {} },
     { what: 'on a lock that another holds', given: { holder: ada, waiters: [ben] } },
     { what: 'on a lock that is free', given: { waiters: [ben] } },
-  ])('I5: $what: nothing changes', async ({ given }) => {
-    const lock = await sharedLock()
+  ])('I5: $what: nothing changes', async ({ given }, { lock }) => {
     await lock.given(given)
     const heard = await lock.listen(ada, ben)
     const before = await lock.snapshot()

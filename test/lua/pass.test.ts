@@ -1,7 +1,7 @@
 /** Tests lua/mutex/pass.lua, which records that a client has passed its lock to another of its own waiters. */
 import { describe, expect } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { lockOnOwnServer, MEMORY, sharedLock, type TestLock, test } from './test-lock.ts'
+import { lockOnOwnServer, MEMORY, type TestLock, test } from './test-lock.ts'
 
 const BLOCK = 1_000
 const ada = anonymous('ada')
@@ -46,11 +46,10 @@ describe('a record', () => {
     expect(await lock.hash()).toMatchObject({ until, token: String(token + 1) })
   })
 
-  test.each([
+  test.for([
     { waiters: [], queued: false },
     { waiters: [ben], queued: true },
-  ])('reports whether a waiter is queued: $queued', async ({ waiters, queued }) => {
-    const lock = await sharedLock()
+  ])('reports whether a waiter is queued: $queued', async ({ waiters, queued }, { lock }) => {
     await lock.given({ holder: ada, waiters })
     const token = Number((await lock.hash())['token'])
 
@@ -75,11 +74,10 @@ describe('a record', () => {
 })
 
 describe('fencing (I2)', () => {
-  test.each([
+  test.for([
     { what: 'is not recorded', recorded: false },
     { what: 'is recorded', recorded: true },
-  ])('a grant to another owner is above the whole block if the last hand-off $what', async ({ recorded }) => {
-    const lock = await sharedLock()
+  ])('a grant to another owner is above the whole block if the last hand-off $what', async ({ recorded }, { lock }) => {
     await lock.given({ clock: (await lock.micros()) + 3_600_000_000 })
     const token = await lock.grant(ada)
     if (recorded) await lock.pass(ada, own, token + 5)
@@ -88,10 +86,9 @@ describe('fencing (I2)', () => {
     expect(await lock.grant(ben)).toBe(token + BLOCK + (recorded ? 5 : 0) + 1)
   })
 
-  test.each([{ named: 5 }, { named: undefined }])(
+  test.for([{ named: 5 }, { named: undefined }])(
     'a grant to another owner is above the recorded token if the release reports $named',
-    async ({ named }) => {
-      const lock = await sharedLock()
+    async ({ named }, { lock }) => {
       await lock.given({ clock: (await lock.micros()) + 3_600_000_000 })
       const token = await lock.grant(ada)
       await lock.pass(ada, own, token + 5)
@@ -132,15 +129,14 @@ describe('late, twice, or out of order (I5)', () => {
 })
 
 describe('a hold that is gone', () => {
-  test.each([
+  test.for([
     { what: 'of a lock that does not exist', given: undefined },
     { what: 'of a lock that is free', given: {} },
     { what: "that is another's", given: { holder: ben } },
     { what: 'that is a re-entrant hold', given: { holder: again(ada), reentries: [ada] } },
     { what: 'whose lease has lapsed: it is not revived', given: { holder: ada, endsIn: -1 } },
     { what: 'that is a waiter', given: { holder: ben, waiters: [ada] } },
-  ])('I1, I5: $what: nothing changes', async ({ given }) => {
-    const lock = await sharedLock()
+  ])('I1, I5: $what: nothing changes', async ({ given }, { lock }) => {
     if (given) await lock.given(given)
     const before = await lock.snapshot()
     const token = (await lock.micros()) + 60_000_000

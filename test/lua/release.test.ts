@@ -10,13 +10,12 @@ describe('a release that finds no such hold', () => {
   const [ada, ben] = [caller('ada'), caller('ben')]
   const dan = caller('dan')
 
-  test.each([
+  test.for([
     { what: 'of a lock nobody knows', given: {}, who: dan },
     { what: 'of a foreign id', given: { holder: ada, waiters: [ben] }, who: dan },
     { what: 'of a foreign id of the same owner', given: { holder: ada, reentries: [again(ada)] }, who: again(ada) },
     { what: 'of a waiter', given: { holder: ada, waiters: [ben] }, who: ben },
-  ])('I5: $what says so and changes nothing', async ({ given, who }) => {
-    const lock = await sharedLock()
+  ])('I5: $what says so and changes nothing', async ({ given, who }, { lock }) => {
     await lock.given(given)
     const heard = await lock.listen(ada, ben)
     const before = await lock.snapshot()
@@ -115,11 +114,10 @@ describe('the message that the lock is free', () => {
 })
 
 describe('re-entrant holds', () => {
-  test.each([
+  test.for([
     { first: 'the outer', outerFirst: true },
     { first: 'the inner', outerFirst: false },
-  ])('I5: the lock is held until both are released, $first one first', async ({ outerFirst }) => {
-    const lock = await sharedLock()
+  ])('I5: the lock is held until both are released, $first one first', async ({ outerFirst }, { lock }) => {
     const outer = caller('ada')
     const inner = again(outer)
     await lock.grant(outer)

@@ -34,11 +34,10 @@ describe('a live hold', () => {
     expect(until).toBeLessThan(before + 32_000)
   })
 
-  test.each([
+  test.for([
     { ms: 2_000, what: 'is never shortened by a shorter lease' },
     { ms: 0, what: 'is only confirmed by 0 ms' },
-  ])('$what', async ({ ms }) => {
-    const lock = await sharedLock()
+  ])('$what', async ({ ms }, { lock }) => {
     const ada = caller('ada')
     await lock.given({ holder: ada })
     const before = await lock.snapshot()
@@ -83,14 +82,13 @@ describe('a live hold', () => {
 describe('a hold that is gone', () => {
   const ada = caller('ada')
 
-  test.each([
+  test.for([
     { what: 'of a lock that does not exist', given: {}, hold: ada },
     { what: 'of a foreign id', given: { holder: caller('ben') }, hold: ada },
     { what: 'of the same owner, but another id', given: { holder: ada }, hold: again(ada) },
     { what: 'whose lease has lapsed: it is not revived', given: { holder: ada, endsIn: -1 }, hold: ada },
     { what: 'that is a waiter', given: { holder: caller('ben'), waiters: [ada] }, hold: ada },
-  ])('I5: $what: nothing changes', async ({ given, hold }) => {
-    const lock = await sharedLock()
+  ])('I5: $what: nothing changes', async ({ given, hold }, { lock }) => {
     await lock.given(given)
     const before = await lock.snapshot()
 

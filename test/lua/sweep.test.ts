@@ -4,7 +4,7 @@
  */
 import { describe, expect } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { lockOnOwnServer, sharedLock, type TestLock, test, WAITER } from './test-lock.ts'
+import { lockOnOwnServer, type TestLock, test, WAITER } from './test-lock.ts'
 
 /** The number of dead waiters. One call passes over at most 250 waiters, so three calls are needed for all of them. */
 const DEAD = 600
@@ -81,11 +81,10 @@ describe('between two calls', () => {
 })
 
 describe('nothing to do', () => {
-  test.each([
+  test.for([
     { what: 'for a held lock', given: { holder: ada, waiters: [ben] } },
     { what: 'for a free lock without a queue', given: {} },
-  ])('$what: nothing changes', async ({ given }) => {
-    const lock = await sharedLock()
+  ])('$what: nothing changes', async ({ given }, { lock }) => {
     await lock.given(given)
     const before = await lock.snapshot()
 

@@ -9,8 +9,7 @@ import { KEY, LEASE, NOTHING, test, WAITER_TTL, Waiting } from './waiting.ts'
 const unreachable = new LockConnectionError('out of reach')
 
 describe('I6 a caller that gives up gets its answer at once', () => {
-  test.each(['once', 'line', 'queue'] as const)('while its first request is unanswered: %s', async mode => {
-    const at = new Waiting()
+  test.for(['once', 'line', 'queue'] as const)('while its first request is unanswered: %s', async (mode, { at }) => {
     const waiter = await at.start({ id: 'A', mode })
     at.io.end(waiter, undefined)
     expect(await now(waiter.outcome)).toBeUndefined()
@@ -19,10 +18,9 @@ describe('I6 a caller that gives up gets its answer at once', () => {
 })
 
 describe('I7 a request that fails after its caller has given up', () => {
-  test.each(['once', 'line', 'queue'] as const)(
+  test.for(['once', 'line', 'queue'] as const)(
     'may have run after it was taken back, so it is taken back again: %s',
-    async mode => {
-      const at = new Waiting()
+    async (mode, { at }) => {
       const waiter = await at.start({ id: 'A', mode })
       at.io.end(waiter, undefined)
       await at.kind.leaves.next.answer()

@@ -2,7 +2,7 @@
 import { describe, expect } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import { now, settled } from './promises.ts'
-import { HEARTBEAT, KEY, LEASE, OUTAGE, test, Waiting } from './waiting.ts'
+import { HEARTBEAT, KEY, LEASE, OUTAGE, test } from './waiting.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 
@@ -12,8 +12,7 @@ describe('I4 the state of the lock is checked', () => {
     { ttl: LEASE, after: HEARTBEAT, why: 'after the pause between heartbeats at the latest' },
   ]
 
-  test.each(cases)('by a fair waiter $why', async ({ ttl, after }) => {
-    const at = new Waiting()
+  test.for(cases)('by a fair waiter $why', async ({ ttl, after }, { at }) => {
     await at.start({ id: 'A', mode: 'queue' })
     await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: '5', ttl }))
     await at.clock.advance(after - 1)
@@ -22,8 +21,7 @@ describe('I4 the state of the lock is checked', () => {
     expect(at.kind.tends.count).toBe(1)
   })
 
-  test.each(cases)('by an unfair waiter $why', async ({ ttl, after }) => {
-    const at = new Waiting()
+  test.for(cases)('by an unfair waiter $why', async ({ ttl, after }, { at }) => {
     await at.start({ id: 'A' })
     for (let i = 0; i < 2; i++) await at.kind.attempts.next.answer(at.refused({ ttl }))
     await at.clock.advance(after - 1)

@@ -138,11 +138,10 @@ describe('waiters whose owner may re-enter', () => {
     expect(await now(waiter.outcome)).toMatchObject({ via: 'reentry' })
   })
 
-  test.each([
+  test.for([
     { where: 'in the line', mode: 'line' as const },
     { where: 'in the queue', mode: 'queue' as const },
-  ])('I4 $where ask at once when they hear that their owner has been granted the lock', async ({ mode }) => {
-    const at = new Waiting()
+  ])('I4 $where ask at once when they hear that their owner has been granted the lock', async ({ mode }, { at }) => {
     const [ours, theirs] = [
       await at.start({ id: 'A', owner: 'ours', mayReenter: true, mode }),
       await at.start({ id: 'B', owner: 'theirs', mayReenter: true, mode }),

@@ -66,10 +66,9 @@ describe('a call', () => {
     expect(at.redis.asked.count).toBe(5)
   })
 
-  test.each(['NOPERM x', 'OOM x', 'NOREPLICAS x', 'WRONGTYPE x', 'ERR x', 'BUSYGROUP x'])(
+  test.for(['NOPERM x', 'OOM x', 'NOREPLICAS x', 'WRONGTYPE x', 'ERR x', 'BUSYGROUP x'])(
     'that the server refuses rejects with the refusal, and is not repeated: %s',
-    async message => {
-      const at = await Connected.up()
+    async (message, { at }) => {
       const call = quiet(at.ask())
       await settled()
       const cause = replyError(message)
@@ -147,10 +146,9 @@ describe('a call that was refused and can be asked in another way', () => {
   })
 })
 
-test.each(['NOSCRIPT x', 'BUSY x'])(
+test.for(['NOSCRIPT x', 'BUSY x'])(
   'calls about one lock take effect in their order, if the first is refused: %s',
-  async refusal => {
-    const at = await Connected.up()
+  async (refusal, { at }) => {
     const sent: string[] = []
     const ask = (name: string, key: string) =>
       at.ask({
@@ -273,10 +271,9 @@ test('I6 if a server leaves commands unanswered, the connection is made again, w
 })
 
 describe('silence counts only time in which this process ran', () => {
-  test.each([20_000, 4_000])(
+  test.for([20_000, 4_000])(
     'replies that came during a stall of %i ms are read before anything is judged',
-    async stall => {
-      const at = await Connected.up()
+    async (stall, { at }) => {
       const call = at.ask()
       await settled()
       // Let a short stall begin so late that the time limit for an answer ends during the stall.

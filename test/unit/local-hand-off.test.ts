@@ -1,7 +1,7 @@
 /** Tests local hand-offs: when they happen, which waiter gets the lock, and how long a run of them lasts. */
 import { describe, expect } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
-import { BLOCK, FIRST, HandingOn, leaseOf, test } from './handing-on.ts'
+import { BLOCK, FIRST, type HandingOn, leaseOf, test } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { KEY, LEASE } from './waiting.ts'
 
@@ -106,8 +106,7 @@ describe('a lease is not handed on', () => {
     await expectNotHandedOn(at, await at.run({ id: 'A' }, { id: 'B', lease: LEASE + 1 }))
   })
 
-  test.each(['once', 'line'] as const)('I1 while its owner asks to re-enter: %s', async mode => {
-    const at = new HandingOn()
+  test.for(['once', 'line'] as const)('I1 while its owner asks to re-enter: %s', async (mode, { at }) => {
     const askers = await at.run({ id: 'A' }, { id: 'B' })
     const nested = await at.ask({ id: 'N', owner: 'A', mode })
     expect(at.asking).toEqual(['N'])
@@ -138,8 +137,7 @@ describe('a lease is not handed on', () => {
     await expectNotHandedOn(at, askers)
   })
 
-  test.each(['yes', 'no answer'])('but is handed on after its user’s renewal has settled: %s', async said => {
-    const at = new HandingOn()
+  test.for(['yes', 'no answer'])('but is handed on after its user’s renewal has settled: %s', async (said, { at }) => {
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     const renewed = Promise.allSettled([leaseOf(a!).renew(LEASE)])
     const { next } = at.kind.renewals

@@ -139,10 +139,9 @@ describe('I8 "gone" is final', () => {
     expect(at.asked.length).toBe(1)
   })
 
-  test.each([true, false])(
+  test.for([true, false])(
     'if a message of the loss comes during a renewal, Redis is asked again after it (renewed: %s)',
-    async renew => {
-      const at = new Leases()
+    async (renew, { at }) => {
       const lease = at.hold({ renew, via: 'handoff', deadline: at.clock.now() + LENGTH * 0.7 })
       await at.clock.advance(THIRD)
       expect(at.asked.length).toBe(1)
@@ -208,10 +207,9 @@ describe('I1 if the server’s clock was set back, its answer counts only for as
 // In the client, a hold runs out a moment before it ends in Redis. If its owner re-enters in this moment, Redis keeps
 // the old hold. The lock would then stay held after the re-entry ends, unless the client also ends the old hold.
 describe('I1 I8 the machine was suspended', () => {
-  test.each([true, false])(
+  test.for([true, false])(
     'for longer than a lease: it is lost soon, long before its timer (renew: %o)',
-    async renew => {
-      const at = new Leases()
+    async (renew, { at }) => {
       const [lease, long] = [at.hold({ renew }), at.hold({ renew, lease: 10 * LENGTH })]
       at.clock.suspend(LENGTH)
       expect(lease.held).toBe(false)

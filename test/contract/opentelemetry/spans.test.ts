@@ -44,10 +44,8 @@ describe('a lock that is free', () => {
     expect(milliseconds(hold!.startTime)).toBeGreaterThanOrEqual(milliseconds(wait!.startTime))
   })
 
-  test.each(['using', 'wrap', 'tryLock', 'await using'] as const)('by %s', async way => {
-    const telemetry = new Telemetry()
+  test.for(['using', 'wrap', 'tryLock', 'await using'] as const)('by %s', async (way, { telemetry, key }) => {
     const { locks } = telemetry.client()
-    const key = freshKey()
     const ways = {
       using: () => locks.using(key, {}, () => 'done'),
       wrap: () => locks.wrap(key, (what: string) => what)('done'),

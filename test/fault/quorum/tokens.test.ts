@@ -52,11 +52,10 @@ test('redis-baton:poll reports whether the servers had to agree on a token befor
  */
 // This test fails if `const SLOWEST = 400` becomes `const SLOWEST = 20` in src/compose/quorum/floor.ts: requests reach
 // distant servers after the time that is their floor.
-test.each([
+test.for([
   { far: '300 ms away', delays: [150, 150, 150] },
   { far: '1, 20 and 80 ms away', delays: [0, 10, 40] },
-])('I9: servers that are $far issue the same token for a grant, in one round trip', async ({ delays }) => {
-  const scene = await quorumScene()
+])('I9: servers that are $far issue the same token for a grant, in one round trip', async ({ delays }, { scene }) => {
   const locks = scene.client()
   for (const [i, delay] of delays.entries()) scene.delay(i, delay)
   const admin = scene.admin()
