@@ -10,11 +10,6 @@ describe('I1', () => {
     expect(found(dead, granted('b', 510), released('b', 520))).toEqual([])
   })
 
-  test('a stopped process holds only until its deadline', () => {
-    const stopped = [...granted('a', 10, { lease: 500 }), lost('a', 2_000), ...released('a', 2_001, false)]
-    expect(found(stopped, granted('b', 600), released('b', 700))).toEqual([])
-  })
-
   test('a taking ends holds granted before it, and nothing else', () => {
     const taken = at(200, 'taken', { key: 'k', from: 190, how: 'DEL' })
     const old = [...granted('a', 10, { lease: 393 }), lost('a', 400), ...released('a', 401, false)]
@@ -89,15 +84,6 @@ describe('I6 and I8', () => {
     const answer = (t: number) => at(t, 'released', { worker: 'w-a', id: 'a', result: false })
     expect(found(granted('a', 10), release, answer(1_010))).toEqual([])
     expect(found(granted('a', 10), release, answer(900))).toEqual(['I8'])
-  })
-})
-
-describe('the witnesses', () => {
-  const two = [...granted('a', 10), ...released('a', 20), ...granted('b', 30), ...released('b', 40)]
-
-  test('are excused as the history is', () => {
-    const taken = at(26, 'taken', { from: 24, how: 'FLUSHALL' })
-    expect(found(two, taken, at(32, 'met', { worker: 'w-b', key: 'k', id: 'b', others: ['a'] }))).toEqual([])
   })
 })
 

@@ -1,8 +1,8 @@
 /** Tests that a wait leaves nothing in the client, in whatever way it ends: no waiter, no timer and no channel (I7). */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { settled } from './promises.ts'
-import { HEARTBEAT, KEY, NOTHING, OUTAGE, Waiting } from './waiting.ts'
+import { HEARTBEAT, KEY, NOTHING, OUTAGE, test, Waiting } from './waiting.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 
@@ -117,8 +117,7 @@ test('I7 a subscription that fails after its waiter has left does not take the c
   expect(at.channels.users).toEqual({ [`inbox of ${KEY}`]: 1 })
 })
 
-test('I7 a connection that is lost after close leaves no timer', async () => {
-  const at = new Waiting()
+test('I7 a connection that is lost after close leaves no timer', async ({ at }) => {
   await at.parkedFair({ id: 'A' })
   const closed = at.io.close()
   at.io.disconnected(unreachable)
@@ -127,8 +126,7 @@ test('I7 a connection that is lost after close leaves no timer', async () => {
   expect(at.residue).toEqual(NOTHING)
 })
 
-test('I7 a close during an outage leaves no timer', async () => {
-  const at = new Waiting()
+test('I7 a close during an outage leaves no timer', async ({ at }) => {
   await at.parkedFair({ id: 'A' })
   at.io.disconnected(unreachable)
   const closed = at.io.close()

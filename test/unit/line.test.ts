@@ -2,8 +2,8 @@
  * Tests which unfair waiter of a client asks, and when, while the client holds the
  * lock.
  */
-import { describe, expect, test } from 'vitest'
-import { FIRST, HandingOn, leaseOf } from './handing-on.ts'
+import { describe, expect } from 'vitest'
+import { FIRST, HandingOn, leaseOf, test } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { HEARTBEAT, KEY } from './waiting.ts'
 
@@ -154,8 +154,7 @@ describe('I4 a run is longer if no other client is known to wait:', () => {
     }
   })
 
-  test('a refusal shows another client', async () => {
-    const at = new HandingOn()
+  test('a refusal shows another client', async ({ at }) => {
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     at.clock.block(4)
     void leaseOf(a!).release()

@@ -3,9 +3,9 @@
  * cannot have lost a vote, and `baton` counts their votes at once, although they have just started.
  */
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
 import { findServerSource, type RunningServer } from '../../../local-redis/index.ts'
-import { freshKey } from '../../kit/redis.ts'
+import { freshKey, test } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { begun, type Ended, end, type Running, STARTUP, start, stays } from './baton.ts'
 
@@ -108,10 +108,9 @@ describe('three servers', () => {
   })
 })
 
-test('five servers: losing two costs a line on stderr, losing a third is fatal', async () => {
+test('five servers: losing two costs a line on stderr, losing a third is fatal', async ({ key }) => {
   const five = await servers(5)
   onTestFinished(() => Promise.all(five.map(server => server.stop())).then(() => {}))
-  const key = freshKey()
   const run = ['run', key, ...urls(five), '--', ...token]
   const before = await ended(...run)
   expect(before).toMatchObject({ code: 0, errors: '' })
