@@ -271,12 +271,4 @@ describe('close({ drain })', () => {
     expect(error).toMatchObject({ option: 'drain', value: drain })
     expect((await locks.lock(freshKey())).held).toBe(true)
   })
-
-  test('await using does not drain', async ({ key }) => {
-    {
-      await using locks = client()
-      await locks.lock(key)
-    }
-    expect(await client().isLocked(key)).toBe(false)
-  })
 })

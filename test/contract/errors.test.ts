@@ -60,17 +60,12 @@ describe.each(Object.entries(specimens))('%s', (name, { code, make, hasKey }) =>
     const error = (await make(key)) as LockError
     expect(error).toBeInstanceOf(Error)
     expect(error).toBeInstanceOf(LockError)
-    expect(error).toBeInstanceOf(classes[name as keyof typeof classes])
     expect(error.name).toBe(name)
     expect(error.code).toBe(code)
     expect(error.message).not.toBe('')
     if (hasKey) expect(error.key).toBe(key)
     expect(`${error}`).toBe(`${name}: ${error.message}`)
     expect(error.stack).toContain(name)
-  })
-
-  test('is not an instance of the other classes', async () => {
-    const error = await make(freshKey())
     const claimed = Object.entries(classes).filter(([, each]) => error instanceof each)
     expect(claimed.map(([each]) => each)).toEqual([name])
   })
@@ -255,12 +250,6 @@ test('LockClosedError of a call without a key has no key', async ({ locks }) => 
   await locks.close()
   const error = await rejection(locks.list()[Symbol.asyncIterator]().next(), LockClosedError)
   expect(error.key).toBeUndefined()
-})
-
-test('LockArgumentError has option, value and accepted', async () => {
-  const error = await rejection(client().lock(freshKey(), { timeout: -5 }), LockArgumentError)
-  expect(error).toMatchObject({ option: 'timeout', value: -5, accepted: expect.any(String) })
-  for (const part of ['timeout', '-5', error.accepted]) expect(error.message).toContain(part)
 })
 
 /** How a caller may await a call. */

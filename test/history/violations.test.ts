@@ -118,6 +118,7 @@ const large = permits(3, 3, 'large', 130, 140, { asked: 10 })
 const small = (id: string, issued: number, fields: Times) =>
   permits(1, 3, id, issued, issued + 10, { mode: 'once', ...fields })
 const semaphore: Row[] = [
+  ['a token that is ahead of the one server’s clock', 'I2', [permits(1, 1, 'a', 10, 20, { off: 52 })]],
   [
     'more permits than there are',
     'I1',

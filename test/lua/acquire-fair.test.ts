@@ -1,7 +1,7 @@
 /** Tests lua/mutex/acquire.lua when a queue exists, or when the caller asks to join the queue. */
 import { describe, expect } from 'vitest'
 import { again, caller, claimOf } from './callers.ts'
-import { lockOnOwnServer, MEMORY, sharedLock, test } from './test-lock.ts'
+import { MEMORY, sharedLock, test, testAlone } from './test-lock.ts'
 
 describe('joining the queue', () => {
   test('I3: puts a waiter at the end, with a ticket larger than all earlier ones', async ({ lock }) => {
@@ -93,8 +93,7 @@ describe('joining the queue', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('fails if the server is out of memory; nothing is written', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('fails if the server is out of memory; nothing is written', async ({ lock }) => {
     await lock.given({ holder: caller('ada') })
     const before = await lock.snapshot()
     await lock.exhaustMemory()
@@ -215,15 +214,13 @@ describe('a queue that is left after its lock was deleted', () => {
 })
 
 describe('the cost of joining (I9)', () => {
-  test('the first waiter: the usual five, and PEXPIREAT for the queue', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('the first waiter: the usual five, and PEXPIREAT for the queue', async ({ lock }) => {
     await lock.grant(caller('ada', { lease: MEMORY }))
     const calls = await lock.callsInside(() => lock.enqueue(caller('ben')))
     expect(calls).toEqual(['HMGET', 'HSET', 'PEXPIREAT', 'TIME', 'ZADD', 'ZRANK'])
   })
 
-  test('further waiters, however many there are: HMGET, TIME, ZADD, HSET, ZRANK', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('further waiters, however many there are: HMGET, TIME, ZADD, HSET, ZRANK', async ({ lock }) => {
     const many = Array.from({ length: 300 }, () => caller('many'))
     await lock.given({ holder: caller('ada'), waiters: many })
     const calls = await lock.callsInside(() => lock.enqueue(caller('ben')))

@@ -5,7 +5,7 @@
 import { describe, expect } from 'vitest'
 import { sleep } from '../kit/time.ts'
 import { again, anonymous, type Caller, caller } from './callers.ts'
-import { lockOnOwnServer, MEMORY, sharedLock, test } from './test-lock.ts'
+import { MEMORY, sharedLock, test, testAlone } from './test-lock.ts'
 
 /** An upper bound, in ms, for the time between the run of a script and a check of the server's time. */
 const SLACK = 2_000
@@ -237,29 +237,25 @@ describe('an owner with a name (I4)', () => {
 })
 
 describe('the cost of an attempt (I9)', () => {
-  test('a new key: the usual three, EXISTS for a queue that was left, and PEXPIREAT', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('a new key: the usual three, EXISTS for a queue that was left, and PEXPIREAT', async ({ lock }) => {
     const calls = await lock.callsInside(() => lock.grant(anonymous('ada')))
     expect(calls).toEqual(['EXISTS', 'HMGET', 'HSET', 'PEXPIREAT', 'TIME'])
   })
 
-  test('a free known key: HMGET, TIME, HSET', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('a free known key: HMGET, TIME, HSET', async ({ lock }) => {
     const ada = caller('ada')
     await lock.grant(ada)
     await lock.release(ada)
     expect(await lock.callsInside(() => lock.grant(anonymous('ben')))).toEqual(['HMGET', 'HSET', 'TIME'])
   })
 
-  test('a held lock: HMGET, TIME', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('a held lock: HMGET, TIME', async ({ lock }) => {
     await lock.grant(caller('ada'))
     expect(await lock.callsInside(() => lock.acquire(caller('ben')))).toEqual(['HMGET', 'TIME'])
   })
 })
 
-test('out of memory, a lock is refused and nothing is written', async () => {
-  const lock = await lockOnOwnServer()
+testAlone('out of memory, a lock is refused and nothing is written', async ({ lock }) => {
   await lock.exhaustMemory()
 
   await expect(lock.acquire(caller('ada'))).rejects.toMatchObject({ cause: { message: /OOM/ } })

@@ -7,7 +7,7 @@
  */
 import { describe, expect } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { lockOnOwnServer, sharedLock, type TestLock, test } from './test-lock.ts'
+import { sharedLock, type TestLock, test, testAlone } from './test-lock.ts'
 
 const BLOCK = 1_000
 
@@ -147,8 +147,7 @@ describe('tokens after a holder (I2)', () => {
 })
 
 describe('the server', () => {
-  test('I9: needs one more HSET for a release that reports hand-offs', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I9: needs one more HSET for a release that reports hand-offs', async ({ lock }) => {
     await lock.grant(ada)
     await lock.release(ada)
     let token = 0
@@ -162,8 +161,7 @@ describe('the server', () => {
     expect(await lock.callsInside(() => lock.release(ada, token + 1))).toEqual(['HDEL', 'HMGET', 'HSET', 'PUBLISH'])
   })
 
-  test('I4: out of memory, still accepts a release that reports hand-offs', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I4: out of memory, still accepts a release that reports hand-offs', async ({ lock }) => {
     const token = await lock.grant(ada)
     await lock.exhaustMemory()
 

@@ -5,7 +5,7 @@
  */
 import { describe, expect } from 'vitest'
 import { anonymous, caller, claimOf } from './callers.ts'
-import { lockOnOwnServer, sharedLock, test } from './test-lock.ts'
+import { sharedLock, test, testAlone } from './test-lock.ts'
 import { agreed, ahead, HOUR } from './votes.ts'
 
 const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
@@ -49,8 +49,7 @@ describe.each(['try', 'queue'] as const)('I2: a free lock, acquired with a floor
 })
 
 describe('an attempt with a floor,', () => {
-  test('I9: costs the same as one without', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I9: costs the same as one without', async ({ lock }) => {
     const first = anonymous('first')
     await lock.grant(first)
     await lock.release(first)

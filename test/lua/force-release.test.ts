@@ -1,7 +1,7 @@
 /** Tests lua/mutex/force-release.lua, which takes the lock from its holder. */
 import { describe, expect } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
-import { lockOnOwnServer, type Message, type TestLock, test } from './test-lock.ts'
+import { lockOnOwnServer, type Message, type TestLock, test, testAlone } from './test-lock.ts'
 
 const ada = caller('ada')
 const ben = caller('ben')
@@ -115,8 +115,7 @@ describe('the server', () => {
     expect(calls).toEqual(['HDEL', 'HMGET', 'HMGET', 'HSET', 'PUBLISH', 'PUBLISH', 'TIME'])
   })
 
-  test('I4: out of memory, still hands the lock off', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I4: out of memory, still hands the lock off', async ({ lock }) => {
     await lock.given({ holder: ada, waiters: [ben] })
     await lock.listen(ben)
     await lock.exhaustMemory()

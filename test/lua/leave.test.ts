@@ -1,7 +1,7 @@
 /** Tests lua/mutex/leave.lua, which withdraws a request that is queued, or that was granted the lock. */
 import { describe, expect } from 'vitest'
 import { again, caller } from './callers.ts'
-import { lockOnOwnServer, sharedLock, test } from './test-lock.ts'
+import { sharedLock, test, testAlone } from './test-lock.ts'
 
 describe('a waiter that leaves', () => {
   test('I7: is removed from the queue with its deadline; the others keep their order', async ({ lock }) => {
@@ -103,21 +103,18 @@ describe('a request that neither waits nor holds', () => {
 })
 
 describe('the server', () => {
-  test('I9: does HMGET, ZREM, ZREM for a waiter that leaves', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I9: does HMGET, ZREM, ZREM for a waiter that leaves', async ({ lock }) => {
     const ben = caller('ben')
     await lock.given({ holder: caller('ada'), waiters: [ben] })
     expect(await lock.callsInside(() => lock.leave(ben))).toEqual(['HMGET', 'ZREM', 'ZREM'])
   })
 
-  test('I9: does HMGET for a request that was never queued and holds nothing', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I9: does HMGET for a request that was never queued and holds nothing', async ({ lock }) => {
     await lock.given({ holder: caller('ada') })
     expect(await lock.callsInside(() => lock.leave(caller('ben'), { queued: false }))).toEqual(['HMGET'])
   })
 
-  test('I4: out of memory, lets a waiter leave, and a granted one give the lock back', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I4: out of memory, lets a waiter leave, and a granted one give the lock back', async ({ lock }) => {
     const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
     await lock.given({ holder: ada, waiters: [ben, cyd] })
     await lock.listen(cyd)

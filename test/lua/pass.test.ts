@@ -1,21 +1,20 @@
 /** Tests lua/mutex/pass.lua, which records that a client has passed its lock to another of its own waiters. */
 import { describe, expect } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { lockOnOwnServer, MEMORY, type TestLock, test } from './test-lock.ts'
+import { test as base, testAlone as baseAlone, MEMORY, type TestLock } from './test-lock.ts'
 
 const BLOCK = 1_000
 const ada = anonymous('ada')
 const own = anonymous('own', { client: ada.client })
 const ben = caller('ben')
 
-async function granted(lock: TestLock): Promise<number> {
-  return lock.grant(ada)
-}
+const granted = ({ lock }: { lock: TestLock }) => lock.grant(ada)
+/** Declares a test, which receives a lock that `ada` holds, and the token of that hold. */
+const test = base.extend('token', granted)
+const testAlone = baseAlone.extend('token', granted)
 
 describe('a record', () => {
-  test('names the new holder: token, owner and label change, the hold stays', async ({ lock }) => {
-    const token = await granted(lock)
-
+  test('names the new holder: token, owner and label change, the hold stays', async ({ lock, token }) => {
     expect(await lock.pass(ada, own, token + 1)).toEqual({ status: 'recorded', ttl: own.lease, queued: false })
     expect(await lock.hash()).toMatchObject({
       token: String(token + 1),
@@ -26,8 +25,7 @@ describe('a record', () => {
     })
   })
 
-  test('begins the new lease now, and moves the expiry of the key accordingly', async ({ lock }) => {
-    const token = await granted(lock)
+  test('begins the new lease now, and moves the expiry of the key accordingly', async ({ lock, token }) => {
     const before = Math.floor((await lock.micros()) / 1000)
 
     expect(await lock.pass(ada, { ...own, lease: 10 * MEMORY }, token + 1)).toMatchObject({ ttl: 10 * MEMORY })
@@ -38,8 +36,7 @@ describe('a record', () => {
     expect(Number(keep)).toBe(await lock.redis.call('PEXPIRETIME', lock.names.lock))
   })
 
-  test('with a shorter lease never shortens the hold', async ({ lock }) => {
-    const token = await granted(lock)
+  test('with a shorter lease never shortens the hold', async ({ lock, token }) => {
     const { until } = await lock.hash()
 
     expect((await lock.pass(ada, { ...own, lease: 100 }, token + 1)).ttl).toBeGreaterThan(8_000)
@@ -57,15 +54,13 @@ describe('a record', () => {
     expect(await lock.order()).toEqual(waiters.map(({ id }) => id))
   })
 
-  test('I1: excludes another owner, which sees the new holder', async ({ lock }) => {
-    const token = await granted(lock)
+  test('I1: excludes another owner, which sees the new holder', async ({ lock, token }) => {
     await lock.pass(ada, own, token + 1)
 
     expect(await lock.acquire(ben)).toMatchObject({ status: 'refused', label: 'own' })
   })
 
-  test('I5: keeps the id of the hold: only that id ends it, not the id of the new holder', async ({ lock }) => {
-    const token = await granted(lock)
+  test('I5: keeps the id of the hold: only that id ends it, not the id of the new holder', async ({ lock, token }) => {
     await lock.pass(ada, own, token + 1)
 
     expect(await lock.release(own)).toEqual({ status: 'ended' })
@@ -100,8 +95,7 @@ describe('fencing (I2)', () => {
 })
 
 describe('late, twice, or out of order (I5)', () => {
-  test('repeated changes nothing', async ({ lock }) => {
-    const token = await granted(lock)
+  test('repeated changes nothing', async ({ lock, token }) => {
     await lock.pass(ada, own, token + 1)
     const before = await lock.snapshot()
 
@@ -109,8 +103,7 @@ describe('late, twice, or out of order (I5)', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('an older record never overwrites a newer one, nor prolongs it', async ({ lock }) => {
-    const token = await granted(lock)
+  test('an older record never overwrites a newer one, nor prolongs it', async ({ lock, token }) => {
     await lock.pass(ada, { ...own, name: 'third' }, token + 3)
     const before = await lock.snapshot()
 
@@ -119,8 +112,7 @@ describe('late, twice, or out of order (I5)', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('a later hand-off is recorded even if earlier ones never were', async ({ lock }) => {
-    const token = await granted(lock)
+  test('a later hand-off is recorded even if earlier ones never were', async ({ lock, token }) => {
     await lock.pass(ada, own, token + 2)
     await lock.pass(ada, { ...own, name: 'ninth' }, token + 9)
 
@@ -156,18 +148,14 @@ describe('a hold that is gone', () => {
 })
 
 describe('the server', () => {
-  test('I9: does HMGET, TIME, PEXPIREAT, HSET; for a late record only HMGET, TIME', async () => {
-    const lock = await lockOnOwnServer()
-    const token = await granted(lock)
+  testAlone('I9: does HMGET, TIME, PEXPIREAT, HSET; for a late record only HMGET, TIME', async ({ lock, token }) => {
     const record = () => lock.pass(ada, own, token + 1)
 
     expect(await lock.callsInside(record)).toEqual(['HMGET', 'HSET', 'PEXPIREAT', 'TIME'])
     expect(await lock.callsInside(record)).toEqual(['HMGET', 'TIME'])
   })
 
-  test('I8: out of memory, still records', async () => {
-    const lock = await lockOnOwnServer()
-    const token = await granted(lock)
+  testAlone('I8: out of memory, still records', async ({ lock, token }) => {
     await lock.exhaustMemory()
 
     expect(await lock.pass(ada, own, token + 1)).toMatchObject({ status: 'recorded' })

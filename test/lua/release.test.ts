@@ -4,7 +4,7 @@
  */
 import { describe, expect } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { freedBy, lockOnOwnServer, MEMORY, sharedLock, test } from './test-lock.ts'
+import { freedBy, lockOnOwnServer, MEMORY, sharedLock, test, testAlone } from './test-lock.ts'
 
 describe('a release that finds no such hold', () => {
   const [ada, ben] = [caller('ada'), caller('ben')]
@@ -175,8 +175,7 @@ describe('the cost of a release (I9)', () => {
     expect(await lock.callsInside(() => lock.release(ada))).toEqual(calls)
   })
 
-  test('that passes over dead waiters: a pop and a message for each client', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('that passes over dead waiters: a pop and a message for each client', async ({ lock }) => {
     const ben = anonymous('ben')
     await lock.given({ holder: ada, waiters: [caller('dead'), caller('dead'), ben] })
     await lock.listen(ben)

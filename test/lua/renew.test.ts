@@ -1,7 +1,7 @@
 /** Tests lua/mutex/renew.lua, which prolongs holds that still exist, and reports which holds are gone. */
 import { describe, expect } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
-import { lockOnOwnServer, MEMORY, sharedLock, type TestLock, test } from './test-lock.ts'
+import { lockOnOwnServer, MEMORY, sharedLock, type TestLock, test, testAlone } from './test-lock.ts'
 
 type Asked = readonly [lock: TestLock, hold: Caller, ms: number, token?: number]
 
@@ -69,8 +69,7 @@ describe('a live hold', () => {
     expect((await lock.hash())['keep']).toBe(String(await lock.redis.call('PEXPIRETIME', lock.names.lock)))
   })
 
-  test('I8: is prolonged even if the server is out of memory', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I8: is prolonged even if the server is out of memory', async ({ lock }) => {
     const ada = caller('ada')
     await lock.given({ holder: ada })
     await lock.exhaustMemory()

@@ -4,7 +4,7 @@
  */
 import { describe, expect } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { lockOnOwnServer, type TestLock, test, WAITER } from './test-lock.ts'
+import { type TestLock, test, testAlone, WAITER } from './test-lock.ts'
 
 /** The number of dead waiters. One call passes over at most 250 waiters, so three calls are needed for all of them. */
 const DEAD = 600
@@ -96,8 +96,7 @@ describe('nothing to do', () => {
 describe('the work of one call (I9)', () => {
   const pops = (calls: string[]) => calls.filter(call => call === 'ZPOPMIN').length
 
-  test('passes over 250 waiters at most', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('passes over 250 waiters at most', async ({ lock }) => {
     await lock.given({ holder: ada, waiters: dead })
     expect(pops(await lock.callsInside(() => lock.release(ada)))).toBe(250)
     expect(pops(await lock.callsInside(() => lock.sweep()))).toBe(250)
@@ -113,8 +112,7 @@ describe('the work of one call (I9)', () => {
     expect(await lock.redis.zcard(lock.names.deadlines)).toBe(701)
   })
 
-  test('sends messages for 1,000 holds at most, in a forced release', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('sends messages for 1,000 holds at most, in a forced release', async ({ lock }) => {
     const many = Array.from({ length: 2_000 }, () => again(ada))
     await lock.given({ holder: ada, reentries: many })
     const calls = await lock.callsInside(() => lock.forceRelease())

@@ -4,7 +4,7 @@
  */
 import { describe, expect } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
-import { lockOnOwnServer, sharedLock, type TestLock, test } from './test-lock.ts'
+import { lockOnOwnServer, sharedLock, type TestLock, test, testAlone } from './test-lock.ts'
 
 /** Queues some waiters of one client. Returns them with the tickets that they got. */
 async function joined(lock: TestLock, waiters: readonly Caller[]): Promise<[Caller, number][]> {
@@ -201,8 +201,7 @@ describe('the server', () => {
     expect(await lock.order()).toEqual(many.map(({ id }) => id))
   })
 
-  test('I9: needs one ZRANK for each waiter, and otherwise the same commands for any number', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I9: needs one ZRANK for each waiter, and otherwise the same commands for any number', async ({ lock }) => {
     await lock.grant(ada)
     const waiters = await joined(lock, [ben, ben2])
     // The first heartbeat may also have to move the expiry of the lock's key. So only the second one is counted.
@@ -213,8 +212,7 @@ describe('the server', () => {
     expect(calls).toEqual([...usual, 'ZREMRANGEBYSCORE'])
   })
 
-  test('I4: out of memory, lets a waiter join again, and grants the lock', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I4: out of memory, lets a waiter join again, and grants the lock', async ({ lock }) => {
     const lapsed = lock.another()
     await lock.given({ holder: ada })
     await lapsed.given({ holder: ada, endsIn: -1 })

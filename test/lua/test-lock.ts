@@ -74,6 +74,9 @@ export function sharedLock(): Promise<TestLock> {
 /** Declares a test, which receives a lock that no other test uses, on the server that all tests share. */
 export const test = base.extend('lock', () => sharedLock())
 
+/** Declares a test, which receives a lock on a server of its own. */
+export const testAlone = base.extend('lock', () => lockOnOwnServer())
+
 /** Makes a lock on a server of its own, for tests that count commands or break the server. */
 export async function lockOnOwnServer(): Promise<TestLock> {
   return lockOn((await ownServer()).url)

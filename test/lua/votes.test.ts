@@ -7,7 +7,7 @@
 import { describe, expect } from 'vitest'
 import { Mutex } from '../../src/kinds/mutex/mutex.ts'
 import { again, type Caller, caller, claimOf } from './callers.ts'
-import { lockOnOwnServer, sharedLock, test } from './test-lock.ts'
+import { sharedLock, test, testAlone } from './test-lock.ts'
 import { agreed, ahead, HOUR, unchanged } from './votes.ts'
 
 const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
@@ -54,8 +54,7 @@ describe("'raise'", () => {
   })
 })
 
-test('I5, I9: a floor that is the token already costs one read, and writes nothing', async () => {
-  const lock = await lockOnOwnServer()
+testAlone('I5, I9: a floor that is the token already costs one read, and writes nothing', async ({ lock }) => {
   await lock.given({ holder: ada })
   const token = (await agreed(lock)).token!
   for (const mode of ['raise', 'same'] as const) {

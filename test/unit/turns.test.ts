@@ -2,7 +2,7 @@
  * Tests how clients take turns. For some ms after its release, a client leaves the lock to other clients. A call that
  * the client makes within this time has to wait.
  */
-import { describe, expect, test } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import { type Asker, HandingOn, leaseOf } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { KEY } from './waiting.ts'
@@ -87,9 +87,11 @@ class Looping {
   }
 }
 
+/** Declares a test, which receives a client that has the lock. */
+const test = base.extend('client', () => Looping.holding())
+
 describe('a caller that asks again after its release', () => {
-  test('asks at once if no other client heard the release, and remembers nothing', async () => {
-    const client = await Looping.holding()
+  test('asks at once if no other client heard the release, and remembers nothing', async ({ client }) => {
     const { timers } = client.at.residue
     await client.release(1)
     expect(client.at.residue.timers).toBe(timers)
@@ -108,8 +110,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('asks at once when the lock was released by force, which is no turn', async () => {
-    const client = await Looping.holding()
+  test('asks at once when the lock was released by force, which is no turn', async ({ client }) => {
     await client.release(3)
     await client.freedBy('B', 'C')
     await client.call()
@@ -119,8 +120,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('does not wait for others with a single attempt or in the queue', async () => {
-    const client = await Looping.holding()
+  test('does not wait for others with a single attempt or in the queue', async ({ client }) => {
     await client.release(3)
     await client.at.ask({ id: 'once', mode: 'once' })
     await client.at.ask({ id: 'fair', mode: 'queue' })
@@ -139,8 +139,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('re-enters at once, even after a nested hold of its owner was released', async () => {
-    const client = await Looping.holding()
+  test('re-enters at once, even after a nested hold of its owner was released', async ({ client }) => {
     await client.release(3)
     await client.freedBy('B', 'C')
     await client.call({ owner: 'somebody' })
@@ -152,8 +151,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('I4 asks, listens, and asks once more before it parks', async () => {
-    const client = await Looping.holding()
+  test('I4 asks, listens, and asks once more before it parks', async ({ client }) => {
     client.at.channels.lingers = false
     client.at.channels.slow = true
     await client.release(2)
@@ -183,8 +181,7 @@ describe('a call that comes before the release is answered', () => {
 })
 
 describe('little time is lost to clients that', () => {
-  test('only listen: they are given a chance now and then', async () => {
-    const client = await Looping.holding()
+  test('only listen: they are given a chance now and then', async ({ client }) => {
     const begin = client.at.clock.now()
     let lost = 0
     for (let turn = 0; turn < 100; turn++) {
@@ -196,8 +193,7 @@ describe('little time is lost to clients that', () => {
     expect(lost).toBeLessThanOrEqual(CHANCE * (1 + elapsed / PAUSE))
   })
 
-  test('have left: after three turns they are no longer waited for', async () => {
-    const client = await Looping.holding()
+  test('have left: after three turns they are no longer waited for', async ({ client }) => {
     await client.release(2)
     await client.freedBy('B')
     const left = [await client.leaves()]
@@ -246,8 +242,7 @@ test('if nobody heard of a release because a fair waiter has the lock, turns are
 })
 
 describe('I7 what is known about other clients', () => {
-  test('is kept while somebody waits', async () => {
-    const client = await Looping.holding()
+  test('is kept while somebody waits', async ({ client }) => {
     await client.release(3)
     await client.call()
     await client.at.clock.advance(CHANCE)

@@ -41,8 +41,7 @@ describe('instrument', () => {
 })
 
 describe('an instrumented client', () => {
-  test('gives the same leases, errors and results', async ({ telemetry, key }) => {
-    const { locks } = telemetry.client()
+  test('gives the same leases, errors and results', async ({ traced: locks, key }) => {
     const lease = await locks.lock(key, { lease: 10_000 })
     expect(lease).toMatchObject({ key, held: true, via: 'immediate' })
     expect(lease.remaining()).toBeGreaterThan(5_000)

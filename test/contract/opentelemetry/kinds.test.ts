@@ -35,8 +35,7 @@ test('a semaphore: its waits and holds, by every call, also if the lock object w
   expect(await telemetry.sum('redis_baton.grants')).toBe(3)
 })
 
-test('a read-write lock: also its mode', async ({ telemetry }) => {
-  const { locks } = telemetry.client()
+test('a read-write lock: also its mode', async ({ telemetry, traced: locks }) => {
   const { read, write } = locks.readWrite(freshKey())
   await write.using(() => read.using(() => {}))
   const sides = (name: string) =>

@@ -22,8 +22,7 @@ describe('every count', () => {
 })
 
 describe('waiters, leases and grants', () => {
-  test('go up and down with the calls, and agree with stats()', async ({ telemetry, key }) => {
-    const { locks } = telemetry.client()
+  test('go up and down with the calls, and agree with stats()', async ({ telemetry, traced: locks, key }) => {
     const now = async () => [await telemetry.sum('redis_baton.waiters'), await telemetry.sum('redis_baton.leases')]
     const lease = await locks.lock(key)
     const again = await locks.lock(key, { owner: lease.owner })
@@ -48,8 +47,7 @@ describe('waiters, leases and grants', () => {
 })
 
 describe('durations are seconds', () => {
-  test('of the wait, by its outcome, and of the hold', async ({ telemetry, key }) => {
-    const { locks } = telemetry.client()
+  test('of the wait, by its outcome, and of the hold', async ({ telemetry, traced: locks, key }) => {
     const lease = await client().lock(key)
     const stop = new AbortController()
     const { lease: granted } = await park(locks, key, { fair: true })
@@ -118,8 +116,7 @@ describe('events without a call', () => {
 })
 
 describe('keys', () => {
-  test('are not an attribute of any metric', async ({ telemetry }) => {
-    const { locks } = telemetry.client()
+  test('are not an attribute of any metric', async ({ telemetry, traced: locks }) => {
     const key = freshKey('secret')
     await Promise.all([1, 2].map(() => locks.using(key, () => {})))
     await locks.lock(key, { lease: 100 })

@@ -64,8 +64,7 @@ describe('a lock that is free', () => {
 })
 
 describe('the active span', () => {
-  test('is the hold’s inside using, and the caller’s before and after it', async ({ telemetry }) => {
-    const { locks } = telemetry.client()
+  test('is the hold’s inside using, and the caller’s before and after it', async ({ telemetry, traced: locks }) => {
     await telemetry.within('caller', async caller => {
       const inside = await locks.using(freshKey(), async () => {
         await sleep(1)
@@ -96,8 +95,7 @@ describe('the active span', () => {
 })
 
 describe('a wait', () => {
-  test('records the holder, and the position in the queue', async ({ telemetry, key }) => {
-    const { locks } = telemetry.client()
+  test('records the holder, and the position in the queue', async ({ telemetry, traced: locks, key }) => {
     const lease = await client({ label: 'the holder' }).lock(key)
     const [fair, unfair] = [await park(locks, key, { fair: true }), locks.lock(key)]
     await sleep(50)
@@ -115,8 +113,7 @@ describe('a wait', () => {
     expect(second?.attributes).not.toHaveProperty('redis_baton.queue.position')
   })
 
-  test('that times out is an error, with the exception and the holder', async ({ telemetry, key }) => {
-    const { locks } = telemetry.client()
+  test('that times out is an error, with the exception and the holder', async ({ telemetry, traced: locks, key }) => {
     await client({ label: 'the holder' }).lock(key)
     const error = await rejection(locks.lock(key, { timeout: 1_000, fair: true }), LockTimeoutError)
     const [wait] = telemetry.spans('lock.wait')
@@ -178,8 +175,10 @@ describe('a wait', () => {
 })
 
 describe('a hold', () => {
-  test('that is lost is an error, with the exception, at the moment of the loss', async ({ telemetry }) => {
-    const { locks } = telemetry.client()
+  test('that is lost is an error, with the exception, at the moment of the loss', async ({
+    telemetry,
+    traced: locks,
+  }) => {
     const lease = await locks.lock(freshKey(), { lease: 200 })
     const [hold] = await telemetry.ended('lock.hold', 1)
     const error = lease.signal.reason
@@ -191,8 +190,7 @@ describe('a hold', () => {
     expect(telemetry.spans('lock.hold')).toHaveLength(1)
   })
 
-  test('that re-enters is below the outer one; each ends separately', async ({ telemetry, key }) => {
-    const { locks } = telemetry.client()
+  test('that re-enters is below the outer one; each ends separately', async ({ telemetry, traced: locks, key }) => {
     const keep = await locks.using(key, async () => {
       await locks.using(key, () => sleep(20))
       return locks.lock(key)

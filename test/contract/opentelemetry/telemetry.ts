@@ -126,5 +126,7 @@ export async function passOn(one: LockClient, two: LockClient, key: string): Pro
   await (await third.lease).release()
 }
 
-/** Declares a test, which receives a telemetry SDK of its own. */
-export const test = base.extend('telemetry', () => new Telemetry())
+/** Declares a test, which receives a telemetry SDK of its own, and a client that is instrumented with it. */
+export const test = base
+  .extend('telemetry', () => new Telemetry())
+  .extend('traced', ({ telemetry }) => telemetry.client().locks)

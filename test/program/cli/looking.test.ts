@@ -107,10 +107,4 @@ describe('release', () => {
     )
     expect(lease.held).toBe(true)
   })
-
-  test('without --force it is refused', async () => {
-    const { code, errors } = await baton('release', freshKey())
-    expect(code).toBe(64)
-    expect(errors).toContain(`required option '--force' not specified`)
-  })
 })

@@ -158,23 +158,6 @@ describe('a Redis that goes away while the command runs does not delay its end',
 })
 
 describe('while the command runs', () => {
-  test('signals are passed on to it', async () => {
-    const trap = node(`process.on('SIGUSR2', () => process.exit(5)); console.log('runs'); setInterval(() => {}, 1000)`)
-    const running = start(['run', freshKey(), '--', ...trap])
-    await eventually(() => running.output() !== '', STARTUP)
-    running.child.kill('SIGUSR2')
-    expect((await running.ended).code).toBe(5)
-  })
-
-  test('I8: losing the lock ends it by SIGTERM: 75', async ({ key }) => {
-    const running = start(['run', key, '--', ...stays])
-    await eventually(() => running.output() !== '', STARTUP)
-    expect(await client().forceRelease(key)).toBe(true)
-    const { code, errors } = await running.ended
-    expect(code).toBe(75)
-    expect(errors).toContain('baton ends the command')
-  })
-
   test('by SIGKILL if SIGTERM is not enough, after --grace', async ({ key }) => {
     const running = start(['run', key, '--grace', '300ms', '--', ...stubborn])
     await eventually(() => running.output() !== '', STARTUP)
