@@ -42,22 +42,30 @@ export function clients<N extends number>(count: N): LockClient[] {
   return Array.from({ length: count }, () => client())
 }
 
+/** Makes what a test receives, just before the test. */
+function given<T>(make: () => T | Promise<T>) {
+  // biome-ignore lint/correctness/noEmptyPattern: the test runner demands a pattern
+  return async ({}: object, use: (made: T) => Promise<void>): Promise<void> => use(await make())
+}
+
 /**
  * Declares a test, which receives what it names: a fresh key, clients that share nothing but Redis, servers of its own.
- * Nothing is made that the test does not name.
+ * Nothing is made that the test does not name. This is one call of `extend`, because each call is two more entries in
+ * the stack trace, from whose first ten the test runner learns on which line a test is.
  */
-export const test = base
-  .extend('key', () => freshKey())
-  .extend('locks', () => client())
-  .extend('other', () => client())
-  .extend('one', () => client())
-  .extend('two', () => client())
-  .extend('holder', () => client())
-  .extend('waiter', () => client())
-  .extend('stranger', () => client())
-  .extend('fair', () => client())
-  .extend('unfair', () => client())
-  .extend('own', () => ownPlace())
+export const test = base.extend({
+  key: given(() => freshKey()),
+  locks: given(() => client()),
+  other: given(() => client()),
+  one: given(() => client()),
+  two: given(() => client()),
+  holder: given(() => client()),
+  waiter: given(() => client()),
+  stranger: given(() => client()),
+  fair: given(() => client()),
+  unfair: given(() => client()),
+  own: given(() => ownPlace()),
+})
 
 /** Opens a plain connection to inspect the server with. It is closed after the test. */
 export function plainRedis(url: string = redisUrl()): Redis {
