@@ -3,9 +3,9 @@ import type { ScriptSet } from '../../src/kind.ts'
 import { scripts as mutex } from '../../src/kinds/mutex/scripts.generated.ts'
 import { scripts as readWrite } from '../../src/kinds/permits/read-write/scripts.generated.ts'
 import { scripts as semaphore } from '../../src/kinds/permits/semaphore/scripts.generated.ts'
-import { settingsOf } from '../../src/settings.ts'
 import { Namespace } from '../../src/redis/keys.ts'
 import { textOf } from '../../src/redis/scripts.ts'
+import { settingsOf } from '../../src/settings.ts'
 
 const { prefix, tokenMemory } = settingsOf({})
 const { cluster, inboxes } = new Namespace(`${prefix}:`, false)

@@ -1,11 +1,11 @@
 /** Tests `all`, which takes several locks in one call. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type Lock, LockArgumentError, type LockClient, LockLostError, LockTimeoutError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
 import { aborted, promptly, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { clients, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 /** Returns fresh keys in sorted order, the order in which `all` takes locks. */
@@ -22,20 +22,19 @@ async function allFree(locks: LockClient, keys: readonly string[]): Promise<void
 }
 
 describe('the lease of several locks', () => {
-  test('contains a lease of each lock, in the order of their names, each once', async () => {
-    const [locks, other] = clients(2)
+  test('contains a lease of each lock, in the order of their names, each once', async ({ locks, other }) => {
     const [a, b] = freshKeys(2) as [string, string]
-    const lease = await locks!.all([b, locks!.mutex(a), b, a]).lock({ lease: 20_000 })
+    const lease = await locks.all([b, locks.mutex(a), b, a]).lock({ lease: 20_000 })
     expect(lease.leases.map(({ key }) => key)).toEqual([a, b])
     expect([...lease.fencingTokens]).toEqual(lease.leases.map(({ key, fencingToken }) => [key, fencingToken]))
     expect([lease.held, lease.signal.aborted]).toEqual([true, false])
-    expect(await other!.tryLock(a)).toBeNull()
-    expect(await other!.tryLock(b)).toBeNull()
+    expect(await other.tryLock(a)).toBeNull()
+    expect(await other.tryLock(b)).toBeNull()
     expect(lease.remaining()).toBeLessThanOrEqual(20_000)
     await lease.renew(60_000)
     expect(lease.remaining()).toBeGreaterThan(50_000)
     expect([await lease.release(), await lease.release(), lease.held]).toEqual([true, false, false])
-    for (const key of [a, b]) expect(await other!.isLocked(key)).toBe(false)
+    for (const key of [a, b]) expect(await other.isLocked(key)).toBe(false)
   })
 
   test('I8 is no longer held, and its signal aborts, as soon as one part is lost; the other parts are released', async () => {
@@ -85,47 +84,44 @@ describe('I4 of single attempts at one moment, for locks that nobody else has, o
 })
 
 describe('all or none', () => {
-  test('one timeout covers all parts; after it no part is held', async () => {
-    const [locks, other] = clients(2)
+  test('one timeout covers all parts; after it no part is held', async ({ locks, other }) => {
     const [a, b, c] = freshKeys(3) as [string, string, string]
-    const first = await other!.lock(a)
-    const last = await other!.lock(c)
-    const call = locks!.all([a, b, c]).lock({ timeout: 600 })
+    const first = await other.lock(a)
+    const last = await other.lock(c)
+    const call = locks.all([a, b, c]).lock({ timeout: 600 })
     await sleep(300)
     await first.release()
     const error = await rejection(call, LockTimeoutError)
     expect(error.key).toBe(c)
     expect(error.waited).toBeGreaterThanOrEqual(599)
     expect(error.holder).toBeDefined()
-    expect(await locks!.all([b, c]).tryLock({ timeout: 300 })).toBeNull()
-    await allFree(other!, [a, b])
+    expect(await locks.all([b, c]).tryLock({ timeout: 300 })).toBeNull()
+    await allFree(other, [a, b])
     await last.release()
   })
 
-  test('I4 a caller that waits for the first lock holds none of the later ones', async () => {
-    const [locks, other] = clients(2)
+  test('I4 a caller that waits for the first lock holds none of the later ones', async ({ locks, other }) => {
     const [a, b] = freshKeys(2) as [string, string]
-    const held = await other!.lock(a)
-    const call = locks!.all([a, b]).lock()
+    const held = await other.lock(a)
+    const call = locks.all([a, b]).lock()
     // If the waiting call already held b, the other client could not get b before a is released.
-    await (await promptly(other!.lock(b))).release()
+    await (await promptly(other.lock(b))).release()
     await held.release()
     await (await promptly(call)).release()
   })
 
-  test('I8 if one lock is lost while another is waited for, the wait ends', async () => {
-    const [locks, other] = clients(2)
+  test('I8 if one lock is lost while another is waited for, the wait ends', async ({ locks, other }) => {
     const [a, b] = freshKeys(2) as [string, string]
-    const held = await other!.lock(b)
-    const parked = new Promise(resolve => locks!.once('waiting', resolve))
-    const call = locks!.all([a, b]).lock()
+    const held = await other.lock(b)
+    const parked = new Promise(resolve => locks.once('waiting', resolve))
+    const call = locks.all([a, b]).lock()
     await parked
     // The call may reject before `forceRelease` resolves. So the test listens for the rejection first.
     const lost = rejection(call, LockLostError)
-    await other!.forceRelease(a)
+    await other.forceRelease(a)
     await promptly(lost)
     await held.release()
-    await allFree(other!, [a, b])
+    await allFree(other, [a, b])
   })
 })
 
@@ -146,23 +142,21 @@ test('callers with the same parts in different orders never deadlock', async () 
   await Promise.all(work)
 })
 
-test('fair: no later caller gets ahead of a waiting call', async () => {
-  const [locks, other] = clients(2)
+test('fair: no later caller gets ahead of a waiting call', async ({ locks, other }) => {
   const [a, b] = freshKeys(2) as [string, string]
-  const held = await other!.lock(b)
-  const parked = new Promise(resolve => locks!.once('waiting', resolve))
-  const call = locks!.all([a, b]).lock({ fair: true })
+  const held = await other.lock(b)
+  const parked = new Promise(resolve => locks.once('waiting', resolve))
+  const call = locks.all([a, b]).lock({ fair: true })
   await parked
-  const later = await park(other!, b, { fair: true })
+  const later = await park(other, b, { fair: true })
   await held.release()
   const lease = await promptly(call)
-  expect(await other!.tryLock(b)).toBeNull()
+  expect(await other.tryLock(b)).toBeNull()
   await lease.release()
   await (await later.lease).release()
 })
 
-test('using and wrap re-enter each part, return the result, and free all parts afterwards', async () => {
-  const locks = client()
+test('using and wrap re-enter each part, return the result, and free all parts afterwards', async ({ locks }) => {
   const [a, b] = freshKeys(2) as [string, string]
   const both = locks.all([a, b])
   const tokens = await both.using(async lease => {
@@ -181,16 +175,15 @@ test('using and wrap re-enter each part, return the result, and free all parts a
   for (const key of [a, b]) expect(await locks.isLocked(key)).toBe(false)
 })
 
-test('bad arguments are reported before anything is sent', async () => {
-  const [locks, other] = clients(2)
-  for (const parts of [[], 'ab', [''], [1], [other!.mutex('a')], [{}], undefined]) {
-    expect(() => locks!.all(parts as never)).toThrow(LockArgumentError)
+test('bad arguments are reported before anything is sent', async ({ locks, other }) => {
+  for (const parts of [[], 'ab', [''], [1], [other.mutex('a')], [{}], undefined]) {
+    expect(() => locks.all(parts as never)).toThrow(LockArgumentError)
   }
   if (kindsHere.length > 1) {
-    expect(() => locks!.all([locks!.readWrite('k') as never])).toThrow(/of a read-write lock, its `read` or `write`/)
+    expect(() => locks.all([locks.readWrite('k') as never])).toThrow(/of a read-write lock, its `read` or `write`/)
   }
-  expect(() => locks!.all([locks!.semaphore('k', 1), locks!.semaphore('k', 5)])).toThrow(LockArgumentError)
-  const both = locks!.all(freshKeys(2))
+  expect(() => locks.all([locks.semaphore('k', 1), locks.semaphore('k', 5)])).toThrow(LockArgumentError)
+  const both = locks.all(freshKeys(2))
   expect(() => both.wrap('no function' as never)).toThrow(LockArgumentError)
   await rejection(both.lock({ lease: 0 }), LockArgumentError)
   await rejection(both.tryLock({ nonsense: 1 } as never), LockArgumentError)

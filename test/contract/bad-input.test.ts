@@ -1,11 +1,11 @@
 /** Tests which arguments a client refuses with LockArgumentError, what the error says, and that nothing is sent. */
 import { inspect } from 'node:util'
 import { Redis } from 'ioredis'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type ClientOptions, LockArgumentError, LockClient, type LockOptions } from '../../src/index.ts'
 import { promptly, rejection } from '../kit/outcomes.ts'
-import { ownPlace, place } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { place } from '../kit/place.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 import { sleep } from '../kit/time.ts'
 
 const badKeys: [string, unknown][] = [
@@ -372,8 +372,7 @@ describe('other arguments', () => {
   })
 })
 
-test('a call with a bad argument or an aborted signal sends nothing', async () => {
-  const own = await ownPlace()
+test('a call with a bad argument or an aborted signal sends nothing', async ({ own }) => {
   const locks = client({}, own.source())
   const admin = own.admin()
   await locks.isLocked('k')

@@ -2,19 +2,17 @@
 import { once } from 'node:events'
 import { hostname } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { type LockClient, LockClosedError, LockTimeoutError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
 import { heard, promptly, rejection, settles } from '../kit/outcomes.ts'
 import { park, queueOf } from '../kit/parking.ts'
-import { ownPlace, place } from '../kit/place.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { place } from '../kit/place.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 describe('defaults', () => {
-  test('the lease of a grant is 30 s, and is renewed', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('the lease of a grant is 30 s, and is renewed', async ({ locks, key }) => {
     const lease = await locks.lock(key)
     expect(lease.remaining()).toBeGreaterThan(25_000)
     expect(lease.remaining()).toBeLessThanOrEqual(30_000)
@@ -23,18 +21,15 @@ describe('defaults', () => {
     expect(ttl).toBeLessThanOrEqual(30_000)
   })
 
-  test('a waiter in the fair queue expires after 10 s', async () => {
-    const [holder, waiter] = clients(2)
-    const key = freshKey()
-    await holder!.lock(key)
-    await park(waiter!, key, { fair: true })
-    const [first] = (await holder!.inspect(key)).waiters
+  test('a waiter in the fair queue expires after 10 s', async ({ holder, waiter, key }) => {
+    await holder.lock(key)
+    await park(waiter, key, { fair: true })
+    const [first] = (await holder.inspect(key)).waiters
     expect(first!.expiresIn).toBeGreaterThan(4_000)
     expect(first!.expiresIn).toBeLessThanOrEqual(10_000)
   })
 
-  test('a free lock’s token clock is kept for 10 minutes after its last use', async () => {
-    const key = freshKey()
+  test('a free lock’s token clock is kept for 10 minutes after its last use', async ({ key }) => {
     const lease = await client().lock(key)
     await lease.release()
     const admin = place().admin()
@@ -49,9 +44,8 @@ describe('defaults', () => {
     })
   })
 
-  test('calls are unfair for 50 ms, then they join the queue; and lock has no timeout', async () => {
+  test('calls are unfair for 50 ms, then they join the queue; and lock has no timeout', async ({ key }) => {
     const [holder, waiter] = [client(), client({ fairAfter: undefined })]
-    const key = freshKey()
     const lease = await holder.lock(key)
     await park(waiter, key, { fairAfter: 5_000 })
     const parked = await park(waiter, key, { fair: undefined, fairAfter: undefined })
@@ -62,9 +56,7 @@ describe('defaults', () => {
     expect((await parked.lease).held).toBe(true)
   })
 
-  test('the label is host:pid', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('the label is host:pid', async ({ locks, key }) => {
     await locks.lock(key)
     expect((await locks.inspect(key)).label).toBe(`${hostname()}:${process.pid}`)
   })
@@ -82,12 +74,10 @@ describe('defaults', () => {
 })
 
 describe('prefix', () => {
-  test('is the first part of every key and channel', async () => {
-    const own = await ownPlace()
+  test('is the first part of every key and channel', async ({ own, key }) => {
     const admin = own.admin()
     const prefix = 'my prefix'
     const [holder, fair, unfair] = [1, 2, 3].map(() => client({ prefix }, own.source({ prefix })))
-    const key = freshKey()
     await holder!.lock(key)
     await park(unfair!, key)
     await park(fair!, key, { fair: true })
@@ -99,10 +89,9 @@ describe('prefix', () => {
     for (const channel of channels) expect(channel).toMatch(/^my prefix:/)
   })
 
-  test.each(['*', '[a]', 'a:b', '\\', 'p{q}', '{', 'é"\n'])('%j is a valid prefix', async odd => {
+  test.for(['*', '[a]', 'a:b', '\\', 'p{q}', '{', 'é"\n'])('%j is a valid prefix', async (odd, { key }) => {
     const prefix = freshKey('') + odd
     const locks = client({ prefix })
-    const key = freshKey()
     await using lease = await locks.lock(key)
     const found: string[] = []
     for await (const state of locks.list()) found.push(state.key)
@@ -123,10 +112,8 @@ describe('lease', () => {
 })
 
 describe('waiterTtl', () => {
-  test('I4: a queued waiter whose client is alive stays queued for longer than waiterTtl', async () => {
-    const holder = client()
+  test('I4: a queued waiter whose client is alive stays queued for longer than waiterTtl', async ({ holder, key }) => {
     const waiter = client({ waiterTtl: 600 })
-    const key = freshKey()
     const lease = await holder.lock(key)
     const queued = await park(waiter, key, { fair: true })
     await sleep(1_500)
@@ -137,11 +124,10 @@ describe('waiterTtl', () => {
     expect((await queued.lease).held).toBe(true)
   })
 
-  test('I7: a queued waiter whose client has gone silent leaves the queue within waiterTtl', async () => {
+  test('I7: a queued waiter whose client has gone silent leaves the queue within waiterTtl', async ({ key }) => {
     const holder = client()
     const { source, proxy } = await place().proxied()
     const waiter = client({ waiterTtl: 600, outageTimeout: 2_000 }, source)
-    const key = freshKey()
     await holder.lock(key)
     await park(waiter, key, { fair: true })
     proxy.swallow('up')
@@ -150,19 +136,16 @@ describe('waiterTtl', () => {
   })
 })
 
-test('tokenMemory is how long a free lock’s token clock is kept', async () => {
+test('tokenMemory is how long a free lock’s token clock is kept', async ({ key }) => {
   const locks = client({ tokenMemory: 300, lease: 300 })
-  const key = freshKey()
   await (await locks.lock(key)).release()
   const admin = place().admin()
   await eventually(async () => (await admin.keysWith(key)).length === 0, 20_000)
 })
 
 describe('defaults for the options of a call', () => {
-  test('fair: true queues calls that do not set fair', async () => {
-    const holder = client()
+  test('fair: true queues calls that do not set fair', async ({ holder, key }) => {
     const [waiter, other] = [client({ fair: true }), client({ fair: true })]
-    const key = freshKey()
     await holder.lock(key)
     const queued = waiter.lock(key)
     queued.catch(() => {})
@@ -171,10 +154,9 @@ describe('defaults for the options of a call', () => {
     expect((await holder.inspect(key)).waiters).toHaveLength(1)
   })
 
-  test('fairAfter queues unfair calls that do not set fairAfter, once they have waited this long', async () => {
+  test('fairAfter queues unfair calls that do not set fairAfter, once they have waited this long', async ({ key }) => {
     const holder = client()
     const [waiter, other] = [client({ fairAfter: 200 }), client({ fairAfter: 200 })]
-    const key = freshKey()
     await holder.lock(key)
     await park(other, key, { fairAfter: 60_000 })
     await park(waiter, key, { fairAfter: undefined })
@@ -183,9 +165,8 @@ describe('defaults for the options of a call', () => {
     expect((await holder.inspect(key)).waiters).toHaveLength(1)
   })
 
-  test('fairAfter: Infinity never queues unfair calls that do not set fairAfter', async () => {
+  test('fairAfter: Infinity never queues unfair calls that do not set fairAfter', async ({ key }) => {
     const [holder, waiter] = [client(), client({ fairAfter: Number.POSITIVE_INFINITY })]
-    const key = freshKey()
     await holder.lock(key)
     await park(waiter, key, { fairAfter: undefined })
     await sleep(1_500)
@@ -194,11 +175,9 @@ describe('defaults for the options of a call', () => {
     await queueOf(holder, key, 1)
   })
 
-  test('timeout bounds calls of lock and tryLock that do not set timeout', async () => {
-    const [holder] = clients(1)
+  test('timeout bounds calls of lock and tryLock that do not set timeout', async ({ holder, key }) => {
     const waiter = client({ timeout: 300 })
-    const key = freshKey()
-    const lease = await holder!.lock(key)
+    const lease = await holder.lock(key)
     const error = await rejection(waiter.lock(key), LockTimeoutError)
     expect(error.waited).toBeGreaterThanOrEqual(300)
     const begin = performance.now()
@@ -235,10 +214,9 @@ test('timeout: Infinity means no limit, for a call whatever the client’s defau
   expect(await promptly(done)).not.toContain(null)
 })
 
-test('label is shown to other clients for holders and waiters', async () => {
+test('label is shown to other clients for holders and waiters', async ({ key }) => {
   const holder = client({ label: 'the "holder" é' })
   const waiter = client({ label: 'the waiter\n2' })
-  const key = freshKey()
   await holder.lock(key)
   await park(waiter, key, { fair: true })
   const other = client()
@@ -269,9 +247,8 @@ describe('label of a call', () => {
     })
   })
 
-  test('is shown for queued waiters, and for the next holder', async () => {
+  test('is shown for queued waiters, and for the next holder', async ({ key }) => {
     const [locks, other] = [client({ label: 'the client' }), client()]
-    const key = freshKey()
     const holder = await locks.lock(key)
     const next = await park(locks, key, { fair: true, label: 'the next' })
     await park(other, key, { fair: true, label: '' })
@@ -282,9 +259,8 @@ describe('label of a call', () => {
     expect((await other.inspect(key)).label).toBe('the next')
   })
 
-  test('is shown for holders in a run of local hand-offs', async () => {
+  test('is shown for holders in a run of local hand-offs', async ({ key }) => {
     const [locks, other] = [client({ label: 'the client' }), client()]
-    const key = freshKey()
     const calls = Array.from({ length: 5 }, (_, i) => locks.lock(key, { fair: false, label: `call ${i}` }))
     for (const call of calls.slice(0, 4)) await (await call).release()
     await calls[4]

@@ -1,15 +1,13 @@
 /** Tests close while the event loop is blocked for so long that the client cannot read the replies in time. */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { queueOf } from '../kit/parking.ts'
-import { ownPlace } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+
+import { client, test } from '../kit/redis.ts'
 
 // Closing a client with 50,000 waiters blocks its event loop for about 3 s. This test has only 50 waiters, so the test
 // itself blocks the event loop for 3 s.
-test('I7: all waiters have left, however long the event loop was blocked meanwhile', async () => {
-  const own = await ownPlace()
+test('I7: all waiters have left, however long the event loop was blocked meanwhile', async ({ own, key }) => {
   const [holder, locks] = [client({}, own.source()), client({ waiterTtl: 60_000 }, own.source())]
-  const key = freshKey()
   await holder.lock(key)
   const waiting = Promise.allSettled(Array.from({ length: 50 }, () => locks.lock(key, { fair: true })))
   await queueOf(holder, key, 50)

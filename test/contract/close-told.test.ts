@@ -1,13 +1,13 @@
 /**
  * Tests that close notifies all holders before it ends their holds, and that `drain` gives the holders time to release.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type Lock, LockArgumentError, type LockClient, LockClosedError, LockLostError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
 import { heard, promptly, rejection, settles } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 /** A time in ms that is longer than any test takes. */
@@ -32,11 +32,10 @@ const reentries: { name: string; outer: LockOf; inner?: LockOf }[] = [
 ]
 
 describe('I1, I8: a holder is notified before another caller can hold', () => {
-  test.each(kindsHere.flatMap(each => ['fair', 'unfair'].map(way => ({ ...each, way }))))(
+  test.for(kindsHere.flatMap(each => ['fair', 'unfair'].map(way => ({ ...each, way }))))(
     '$way ($kind)',
-    async ({ way, clients }) => {
+    async ({ way, clients }, { key }) => {
       const [one, two] = clients(2)
-      const key = freshKey()
       const lease = await one!.lock(key)
       const waiting = way === 'fair' ? await park(two!, key, { fair: true }) : await park(two!, key)
       const order: string[] = []
@@ -98,21 +97,19 @@ describe('I1, I8: a holder is notified before another caller can hold', () => {
 })
 
 describe('using', () => {
-  test('rejects if its function was still running', async () => {
-    const [locks, other] = clients(2)
-    const key = freshKey()
-    const wrapped = locks!.wrap(freshKey(), async () => await sleep(300))
+  test('rejects if its function was still running', async ({ locks, other, key }) => {
+    const wrapped = locks.wrap(freshKey(), async () => await sleep(300))
     const runs = [
-      locks!.using(key, async () => await sleep(300)),
+      locks.using(key, async () => await sleep(300)),
       wrapped(),
-      locks!.using(freshKey(), async lease => {
-        await locks!.close()
+      locks.using(freshKey(), async lease => {
+        await locks.close()
         return lease.held
       }),
     ]
     const reasons = await Promise.all(runs.map(run => rejection(run, LockClosedError)))
     expect(reasons[0]).toMatchObject({ code: 'ERR_LOCK_CLOSED', key })
-    expect(await other!.isLocked(key)).toBe(false)
+    expect(await other.isLocked(key)).toBe(false)
   })
 
   test('resolves if its function had ended: its release is under way', async () => {
@@ -149,23 +146,22 @@ test('a renewal that is under way rejects with LockLostError', async () => {
 })
 
 describe('close({ drain })', () => {
-  test('ends early, as soon as nothing is held; no holder loses its lock', async () => {
-    const [locks, other] = clients(2)
-    const lost = heard(locks!, 'lost')
-    const lease = await locks!.lock(freshKey())
-    const run = locks!.using(freshKey(), async () => {
+  test('ends early, as soon as nothing is held; no holder loses its lock', async ({ locks, other }) => {
+    const lost = heard(locks, 'lost')
+    const lease = await locks.lock(freshKey())
+    const run = locks.using(freshKey(), async () => {
       await sleep(200)
       return 'done'
     })
-    await eventually(() => locks!.stats().holding === 2)
-    const closed = locks!.close({ drain: LONG })
+    await eventually(() => locks.stats().holding === 2)
+    const closed = locks.close({ drain: LONG })
     expect(await run).toBe('done')
     expect(await settles(closed, 50)).toBe(false)
     expect(lease.held).toBe(true)
     expect(await lease.release()).toBe(true)
     await promptly(closed)
     expect(lost).toEqual([])
-    expect(await other!.isLocked(lease.key)).toBe(false)
+    expect(await other.isLocked(lease.key)).toBe(false)
   })
 
   test.each(kindsHere)('a hold that is not released in time is lost, as without drain ($kind)', async ({ clients }) => {
@@ -186,11 +182,10 @@ describe('close({ drain })', () => {
     expect(await other!.isLocked(lease.key)).toBe(false)
   })
 
-  test.each(kindsHere)(
+  test.for(kindsHere)(
     'refuses new calls and rejects waiters at once, and they leave nothing in the queue ($kind)',
-    async ({ clients }) => {
+    async ({ clients }, { key }) => {
       const [holder, locks] = clients(2)
-      const key = freshKey()
       await holder!.lock(key)
       const queued = await park(locks!, key, { fair: true })
       const waits = [queued.lease, locks!.lock(key), locks!.tryLock(key, { timeout: LONG })]
@@ -244,8 +239,7 @@ describe('close({ drain })', () => {
     })
   })
 
-  test('when called again, uses the earlier of the two deadlines', async () => {
-    const locks = client()
+  test('when called again, uses the earlier of the two deadlines', async ({ locks }) => {
     const lost = heard(locks, 'lost')
     const lease = await locks.lock(freshKey())
     const closed = locks.close({ drain: LONG })
@@ -276,14 +270,5 @@ describe('close({ drain })', () => {
     const error = await rejection(locks.close({ drain: drain as number }), LockArgumentError)
     expect(error).toMatchObject({ option: 'drain', value: drain })
     expect((await locks.lock(freshKey())).held).toBe(true)
-  })
-
-  test('await using does not drain', async () => {
-    const key = freshKey()
-    {
-      await using locks = client()
-      await locks.lock(key)
-    }
-    expect(await client().isLocked(key)).toBe(false)
   })
 })

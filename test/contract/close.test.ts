@@ -1,13 +1,13 @@
 /** Tests that close rejects waiters, releases leases, leaves nothing behind, and may be called again. */
 import { once } from 'node:events'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockClosedError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
 import { aborted, collect, heard, outcomeOf, promptly, rejection } from '../kit/outcomes.ts'
 import { park, queueOf } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { Child } from '../kit/process.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 import { sleep } from '../kit/time.ts'
 import { toNobody } from '../kit/topologies/source.ts'
 
@@ -35,11 +35,10 @@ describe('close', () => {
     expect((await promptly(parked.lease)).held).toBe(true)
   })
 
-  test.each(kindsHere)(
+  test.for(kindsHere)(
     'I6, I7: rejects waiters of every kind with LockClosedError, and they leave the queue ($kind)',
-    async ({ clients }) => {
+    async ({ clients }, { key }) => {
       const [holder, locks] = clients(2)
-      const key = freshKey()
       await holder!.lock(key)
       const queued = await park(locks!, key, { fair: true })
       const waits = [
@@ -61,9 +60,7 @@ describe('close', () => {
     },
   )
 
-  test('later calls reject with LockClosedError', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('later calls reject with LockClosedError', async ({ locks, key }) => {
     const wrapped = locks.wrap(key, async () => 'ran')
     await locks.close()
     const calls = [
@@ -107,16 +104,14 @@ describe('close', () => {
     expect(done).toBe(true)
   })
 
-  test('is idempotent', async () => {
-    const locks = client()
+  test('is idempotent', async ({ locks }) => {
     await locks.lock(freshKey())
     await Promise.all([locks.close(), locks.close()])
     await locks.close()
     expect(locks.stats().holding).toBe(0)
   })
 
-  test('await using closes', async () => {
-    const key = freshKey()
+  test('await using closes', async ({ key }) => {
     {
       await using locks = client()
       await locks.lock(key)
@@ -147,12 +142,11 @@ describe('close', () => {
     expect(errors[0]!.error.message).toMatch(/: Redis did not confirm the release, so .* lease ends$/)
   })
 
-  test.each(['by a listener that is notified of it', 'right after it'])(
+  test.for(['by a listener that is notified of it', 'right after it'])(
     'I7: called when a lease has run out, %s: ends a hold that other holds of its owner would keep alive',
-    async when => {
+    async (when, { key }) => {
       const { source, proxy } = await place().proxied()
       const [one, two] = [client({}, source), client()]
-      const key = freshKey()
       const lapsing = await one.lock(key, { owner: 'job', lease: 1_000 })
       // From now on, requests of client `one` do not reach Redis. So `one` cannot end its hold in Redis when its lease
       // runs out.
@@ -170,22 +164,20 @@ describe('close', () => {
     },
   )
 
-  test('I6: a call made by a listener of "lost" rejects at once', async () => {
-    const [locks, stranger] = clients(2)
-    const key = freshKey()
-    await stranger!.lock(key)
-    const held = await locks!.lock(freshKey())
-    const lapsing = await locks!.lock(freshKey(), { lease: 300 })
+  test('I6: a call made by a listener of "lost" rejects at once', async ({ locks, stranger, key }) => {
+    await stranger.lock(key)
+    const held = await locks.lock(freshKey())
+    const lapsing = await locks.lock(freshKey(), { lease: 300 })
     const order: string[] = []
-    locks!.on('lost', ({ error }) => {
+    locks.on('lost', ({ error }) => {
       order.push(error.code)
-      const call = rejection(locks!.lock(key), LockClosedError)
+      const call = rejection(locks.lock(key), LockClosedError)
       void call.finally(() => order.push('rejected'))
     })
     // The lease ends during this loop, but no timer can fire. So `close` itself has to notice the end.
     const until = performance.now() + 300
     while (performance.now() < until);
-    await locks!.close()
+    await locks.close()
     expect(order).toEqual(['ERR_LOCK_CLOSED', 'ERR_LOCK_LOST', 'rejected', 'rejected'])
     expect([held.held, lapsing.held]).toEqual([false, false])
   })

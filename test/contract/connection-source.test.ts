@@ -2,11 +2,11 @@
 
 import { Socket } from 'node:net'
 import type { Cluster, Redis } from 'ioredis'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, vi } from 'vitest'
 import { promptly } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 import type { Source } from '../kit/topologies/source.ts'
 
@@ -98,7 +98,7 @@ describe('a client is made from', () => {
     await expect.poll(() => messages).toEqual(all.map(() => 'still here'))
   })
 
-  test('an instance with settings that a lock cannot use', async () => {
+  test('an instance with settings that a lock cannot use', async ({ key }) => {
     const { source } = place().instances({
       commandTimeout: 1_000,
       maxRetriesPerRequest: 0,
@@ -106,7 +106,6 @@ describe('a client is made from', () => {
       stringNumbers: true,
     })
     const locks = client({}, source)
-    const key = freshKey()
     const lease = await locks.lock(key)
     expect(lease.fencingToken).toBeTypeOf('number')
     expect((await locks.inspect(key)).holds).toBe(1)
@@ -127,8 +126,7 @@ describe('an instance passed in stays the caller’s', () => {
     expect(await pings(all)).toEqual(all.map(() => 'PONG'))
   })
 
-  test('the client does not use it at all: no command, no subscription', async () => {
-    const own = await ownPlace()
+  test('the client does not use it at all: no command, no subscription', async ({ own }) => {
     const { all, source } = own.instances({ connectionName: 'the-callers' })
     await pings(all)
     const nodes = all.flatMap(redis => ('nodes' in redis ? redis.nodes('all') : [redis]))
@@ -164,12 +162,10 @@ describe('an instance passed in stays the caller’s', () => {
 })
 
 describe('keyPrefix of the client’s instance', () => {
-  test('applies to keys and channels alike', async () => {
-    const own = await ownPlace()
+  test('applies to keys and channels alike', async ({ own, key }) => {
     const admin = own.admin()
     const { source } = own.instances({ keyPrefix: 'x:' })
     const [one, two, three] = [1, 2, 3].map(() => client({}, source))
-    const key = freshKey()
     await one!.lock(key)
     await park(two!, key)
     await park(three!, key, { fair: true })
@@ -179,11 +175,10 @@ describe('keyPrefix of the client’s instance', () => {
     for (const channel of channels) expect(channel).toMatch(/^x:/)
   })
 
-  test('I1: clients with and without it do not exclude each other, and do not see each other', async () => {
+  test('I1: clients with and without it do not exclude each other, and do not see each other', async ({ key }) => {
     const { source } = place().instances({ keyPrefix: 'x:' })
     const [prefixed, same] = [client({}, source), client({}, source)]
     const plain = client()
-    const key = freshKey()
     const lease = await prefixed.lock(key)
     const other = await plain.tryLock(key)
     expect(other?.held).toBe(true)

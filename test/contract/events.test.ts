@@ -2,14 +2,14 @@
 
 import { channel } from 'node:diagnostics_channel'
 import { once } from 'node:events'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import type { ClientEvents } from '../../src/index.ts'
 import { LockConnectionError } from '../../src/index.ts'
 import { heard, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { Child } from '../kit/process.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 function published<E extends keyof ClientEvents>(name: E): ClientEvents[E][] {
@@ -23,17 +23,15 @@ function published<E extends keyof ClientEvents>(name: E): ClientEvents[E][] {
 }
 
 describe('events', () => {
-  test('acquired {key, owner, fencingToken, waited, via}', async () => {
-    const locks = client()
+  test('acquired {key, owner, fencingToken, waited, via}', async ({ locks }) => {
     const [events, messages] = [heard(locks, 'acquired'), published('acquired')]
     const { key, owner, fencingToken, waited, via } = await locks.lock(freshKey())
     expect(events).toEqual([{ key, owner, fencingToken, waited, via }])
     expect(messages).toEqual(events)
   })
 
-  test('waiting {key, owner, position, holder} of a fair waiter', async () => {
+  test('waiting {key, owner, position, holder} of a fair waiter', async ({ key }) => {
     const [holder, first, second] = [client({ label: 'the holder' }), client(), client()]
-    const key = freshKey()
     await holder.lock(key)
     const messages = published('waiting')
     const [ones, twos] = [heard(first, 'waiting'), heard(second, 'waiting')]
@@ -45,9 +43,8 @@ describe('events', () => {
     expect(messages).toEqual([...ones, ...twos])
   })
 
-  test('waiting {key, owner, holder} of an unfair waiter', async () => {
+  test('waiting {key, owner, holder} of an unfair waiter', async ({ key }) => {
     const [holder, waiter] = [client({ label: 'the holder' }), client()]
-    const key = freshKey()
     await holder.lock(key)
     const events = heard(waiter, 'waiting')
     await park(waiter, key, { owner: 'me' })
@@ -55,9 +52,8 @@ describe('events', () => {
     expect(events[0]).not.toHaveProperty('position')
   })
 
-  test('waiting is not emitted by a call that is granted at once, nor by a single attempt', async () => {
+  test('waiting is not emitted by a call that is granted at once, nor by a single attempt', async ({ key }) => {
     const [one, two] = clients(2)
-    const key = freshKey()
     const events = [...[one!, two!].map(each => heard(each, 'waiting')), published('waiting')]
     await one!.lock(key)
     await two!.tryLock(key)
@@ -74,8 +70,7 @@ describe('events', () => {
     expect(messages).toEqual(events)
   })
 
-  test('released {key, fencingToken, held}', async () => {
-    const locks = client()
+  test('released {key, fencingToken, held}', async ({ locks }) => {
     const [events, messages] = [heard(locks, 'released'), published('released')]
     const lease = await locks.lock(freshKey())
     await sleep(100)
@@ -107,11 +102,9 @@ describe('events', () => {
     expect([downs, ups]).toEqual([down, up])
   })
 
-  test('error {error} for a failure that no promise reports: a release in using that failed', async () => {
-    const own = await ownPlace()
+  test('error {error} for a failure that no promise reports: a release in using that failed', async ({ own, key }) => {
     const locks = client({ outageTimeout: 500 }, own.source())
     const [events, messages] = [heard(locks, 'error'), published('error')]
-    const key = freshKey()
     await locks.using(key, () => own.kill())
     expect(events).toEqual([{ error: expect.any(LockConnectionError) }])
     const [{ error }] = events as [ClientEvents['error']]
@@ -136,8 +129,7 @@ describe('events', () => {
     expect(messages.map(event => event.key)).toEqual([key])
   })
 
-  test('a listener can be removed, and can be called only once', async () => {
-    const locks = client()
+  test('a listener can be removed, and can be called only once', async ({ locks }) => {
     const keys: string[] = []
     const listen = (event: ClientEvents['acquired']) => keys.push(event.key)
     locks.once('acquired', listen)

@@ -2,13 +2,13 @@
  * Tests the fair queue: its order, the option `headStart`, unfair waiters that join it after `fairAfter`, dead waiters,
  * and that no other caller overtakes its waiters.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
 import { heard, promptly, settles } from '../kit/outcomes.ts'
 import { park, queueOf } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
-import { clients, freshKey } from '../kit/redis.ts'
+import { clients, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectIncreasing } from '../kit/witness.ts'
 
@@ -24,9 +24,8 @@ function serve(waiters: Record<string, Promise<Lease>>): { order: string[]; done
 }
 
 describe.each(kindsHere)('I3: grants follow the order of the requests ($kind)', ({ client, clients }) => {
-  test('among waiters of several clients', async () => {
+  test('among waiters of several clients', async ({ key }) => {
     const all = clients(3)
-    const key = freshKey()
     const lease = await all[0]!.lock(key)
     const waiters: Record<string, Promise<Lease>> = {}
     const names = Array.from({ length: 9 }, (_, i) => `waiter ${i}`)
@@ -38,9 +37,8 @@ describe.each(kindsHere)('I3: grants follow the order of the requests ($kind)', 
     expectIncreasing(await Promise.all(Object.values(waiters).map(async waits => (await waits).fencingToken)))
   })
 
-  test('if each holder holds for a while', async () => {
+  test('if each holder holds for a while', async ({ key }) => {
     const all = clients(3)
-    const key = freshKey()
     const lease = await all[0]!.lock(key)
     const order: number[] = []
     const turns: Promise<unknown>[] = []
@@ -59,10 +57,9 @@ describe.each(kindsHere)('I3: grants follow the order of the requests ($kind)', 
     expect(order).toEqual([0, 1, 2, 3])
   })
 
-  test('across the loss of the queue: every waiter joins again with its old ticket', async () => {
+  test('across the loss of the queue: every waiter joins again with its old ticket', async ({ key }) => {
     const admin = place().admin()
     const [holder, one, two, three] = [1, 2, 3, 4].map(() => client({ waiterTtl: 900 }))
-    const key = freshKey()
     const lease = await holder!.lock(key)
     const first = await park(one!, key, { fair: true })
     const second = await park(two!, key, { fair: true })
@@ -95,9 +92,8 @@ describe.each(kindsHere)('I3: no unfair caller overtakes a live fair waiter ($ki
     expect(await contest(a!, b!, c!)).toEqual(['fair', 'unfair'])
   })
 
-  test('not a newcomer, while fair waiters are served one by one', async () => {
+  test('not a newcomer, while fair waiters are served one by one', async ({ key }) => {
     const [holder, fair, unfair] = clients(3)
-    const key = freshKey()
     const lease = await holder!.lock(key)
     const waiters: Promise<Lease>[] = []
     for (let i = 0; i < 10; i++) waiters.push((await park(fair!, key, { fair: true })).lease)
@@ -128,9 +124,8 @@ describe.each(kindsHere)('I3: no unfair caller overtakes a live fair waiter ($ki
     expect(await promptly(Promise.all(newcomers))).toEqual([10, 10, 10, 10, 10])
   })
 
-  test('not a caller that comes when the holder’s lease has just ended', async () => {
+  test('not a caller that comes when the holder’s lease has just ended', async ({ key }) => {
     const [holder, fair, unfair] = clients(3)
-    const key = freshKey()
     await holder!.lock(key, { lease: 600 })
     const queued = await park(fair!, key, { fair: true })
     await eventually(async () => {
@@ -143,9 +138,8 @@ describe.each(kindsHere)('I3: no unfair caller overtakes a live fair waiter ($ki
 })
 
 describe.each(kindsHere)('headStart ($kind)', ({ client, clients }) => {
-  test('orders a request as if it had been made earlier', async () => {
+  test('orders a request as if it had been made earlier', async ({ key }) => {
     const [holder, one, two] = clients(3)
-    const key = freshKey()
     const lease = await holder!.lock(key)
     const late = await park(one!, key, { fair: true })
     const early = await park(two!, key, { fair: true, headStart: 60_000, owner: 'early' })
@@ -156,9 +150,8 @@ describe.each(kindsHere)('headStart ($kind)', ({ client, clients }) => {
     expect(order).toEqual(['early', 'late'])
   })
 
-  test('a waiter with a head start longer than waiterTtl counts as live', async () => {
+  test('a waiter with a head start longer than waiterTtl counts as live', async ({ key }) => {
     const [holder, waiter] = [client(), client({ waiterTtl: 1_000 })]
-    const key = freshKey()
     const lease = await holder.lock(key)
     const queued = await park(waiter, key, { fair: true, headStart: 3_600_000 })
     await sleep(300)
@@ -166,9 +159,8 @@ describe.each(kindsHere)('headStart ($kind)', ({ client, clients }) => {
     expect((await promptly(queued.lease)).via).toBe('handoff')
   })
 
-  test('also counts for a waiter that joins the queue by fairAfter', async () => {
+  test('also counts for a waiter that joins the queue by fairAfter', async ({ key }) => {
     const [holder, one, two] = clients(3)
-    const key = freshKey()
     const lease = await holder!.lock(key)
     const late = await park(one!, key, { fair: true })
     const early = two!.lock(key, { fairAfter: 50, headStart: 60_000 })
@@ -181,9 +173,8 @@ describe.each(kindsHere)('headStart ($kind)', ({ client, clients }) => {
 })
 
 describe('fairAfter', () => {
-  test('an unfair waiter joins the queue once it has waited this long, and not before', async () => {
+  test('an unfair waiter joins the queue once it has waited this long, and not before', async ({ key }) => {
     const [holder, waiter] = clients(2)
-    const key = freshKey()
     const lease = await holder!.lock(key)
     const begin = performance.now()
     const waits = waiter!.lock(key, { fairAfter: 400 })
@@ -193,9 +184,8 @@ describe('fairAfter', () => {
     expect((await promptly(waits)).via).toBe('handoff')
   })
 
-  test('I4: it bounds starvation by unfair callers', async () => {
+  test('I4: it bounds starvation by unfair callers', async ({ key }) => {
     const [busy, patient] = clients(2)
-    const key = freshKey()
     let stop = false
     const hogs = Array.from({ length: 3 }, async () => {
       while (!stop) await busy!.using(key, () => sleep(2))
@@ -243,23 +233,20 @@ describe('fairAfter', () => {
     }
   })
 
-  test('by default an unfair waiter joins the queue after 1 s', async () => {
-    const [holder, waiter] = clients(2)
-    const key = freshKey()
-    await holder!.lock(key)
+  test('by default an unfair waiter joins the queue after 1 s', async ({ holder, waiter, key }) => {
+    await holder.lock(key)
     const begin = performance.now()
-    waiter!.lock(key).catch(() => {})
-    await queueOf(holder!, key, 1)
+    waiter.lock(key).catch(() => {})
+    await queueOf(holder, key, 1)
     expect(performance.now() - begin).toBeGreaterThanOrEqual(995)
   })
 })
 
 describe.each(kindsHere)('dead waiters ($kind)', ({ client, clients }) => {
-  test('I4, I7: a waiter whose client is cut off is passed over on release, at once', async () => {
+  test('I4, I7: a waiter whose client is cut off is passed over on release, at once', async ({ key }) => {
     const { source, proxy } = await place().proxied()
     const [holder, next] = clients(2)
     const dead = client({ outageTimeout: 1_000 }, source)
-    const key = freshKey()
     const lease = await holder!.lock(key)
     await park(dead, key, { fair: true })
     const queued = await park(next!, key, { fair: true })
@@ -270,11 +257,10 @@ describe.each(kindsHere)('dead waiters ($kind)', ({ client, clients }) => {
     expect((await promptly(queued.lease)).via).toBe('handoff')
   })
 
-  test('I4: a single attempt takes a lock whose only fair waiters are dead', async () => {
+  test('I4: a single attempt takes a lock whose only fair waiters are dead', async ({ key }) => {
     const { source, proxy } = await place().proxied()
     const [holder] = clients(1)
     const dead = client({ waiterTtl: 500, outageTimeout: 1_000 }, source)
-    const key = freshKey()
     const lease = await holder!.lock(key)
     await park(dead, key, { fair: true })
     proxy.refuse()
@@ -285,9 +271,8 @@ describe.each(kindsHere)('dead waiters ($kind)', ({ client, clients }) => {
   })
 })
 
-test('I4: a fair waiter is granted the lock among a busy crowd of fair and unfair callers', async () => {
+test('I4: a fair waiter is granted the lock among a busy crowd of fair and unfair callers', async ({ key }) => {
   const [one, two] = clients(2)
-  const key = freshKey()
   const grants = heard(two!, 'acquired')
   const calls = Array.from({ length: 40 }, (_, i) => (i % 2 ? one! : two!).using(key, { fair: i % 3 === 0 }, () => {}))
   expect(await settles(Promise.all(calls), 15_000)).toBe(true)

@@ -1,28 +1,25 @@
 /** Tests that forceRelease takes the lock from its holder, notifies the holder, and wakes the next waiter. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
 import { heard, promptly, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 describe('forceRelease', () => {
-  test('is false for a lock that is free, expired or was never held', async () => {
-    const [one, two] = clients(2)
-    const key = freshKey()
-    expect(await two!.forceRelease(key)).toBe(false)
-    await (await one!.lock(key)).release()
-    expect(await two!.forceRelease(key)).toBe(false)
-    await one!.lock(key, { lease: 200 })
+  test('is false for a lock that is free, expired or was never held', async ({ one, two, key }) => {
+    expect(await two.forceRelease(key)).toBe(false)
+    await (await one.lock(key)).release()
+    expect(await two.forceRelease(key)).toBe(false)
+    await one.lock(key, { lease: 200 })
     await sleep(300)
-    expect(await two!.forceRelease(key)).toBe(false)
+    expect(await two.forceRelease(key)).toBe(false)
   })
 
-  test.each(kindsHere)('frees a held lock, and is true for one call only ($kind)', async ({ clients }) => {
+  test.for(kindsHere)('frees a held lock, and is true for one call only ($kind)', async ({ clients }, { key }) => {
     const [one, two] = clients(2)
-    const key = freshKey()
     await one!.lock(key)
     expect(await two!.forceRelease(key)).toBe(true)
     expect(await two!.isLocked(key)).toBe(false)
@@ -48,13 +45,11 @@ describe('forceRelease', () => {
     await eventually(() => losses.flat().length <= 20)
   })
 
-  test('I8: the holder’s signal aborts promptly, long before its next renewal', async () => {
-    const [one, two] = clients(2)
-    const key = freshKey()
-    const lease = await one!.lock(key)
+  test('I8: the holder’s signal aborts promptly, long before its next renewal', async ({ one, two, key }) => {
+    const lease = await one.lock(key)
     const { signal } = lease
-    const losses = heard(one!, 'lost')
-    await two!.forceRelease(key)
+    const losses = heard(one, 'lost')
+    await two.forceRelease(key)
     await eventually(() => signal.aborted, 2_000)
     expect(signal.reason).toBeInstanceOf(LockLostError)
     expect(signal.reason.key).toBe(key)
@@ -76,18 +71,15 @@ describe('forceRelease', () => {
     expect(next.held).toBe(true)
   })
 
-  test('I8: all holds of a re-entrant holder are lost, in every client', async () => {
-    const [one, two, other] = clients(3)
-    const key = freshKey()
-    const holds = [await one!.lock(key, { owner: 'o' }), await two!.lock(key, { owner: 'o' })]
-    expect(await other!.forceRelease(key)).toBe(true)
-    expect(await other!.isLocked(key)).toBe(false)
+  test('I8: all holds of a re-entrant holder are lost, in every client', async ({ one, two, other, key }) => {
+    const holds = [await one.lock(key, { owner: 'o' }), await two.lock(key, { owner: 'o' })]
+    expect(await other.forceRelease(key)).toBe(true)
+    expect(await other.isLocked(key)).toBe(false)
     await eventually(() => holds.every(hold => hold.signal.aborted), 2_000)
   })
 
-  test.each(kindsHere)('I4: the fair waiter gets the lock promptly ($kind)', async ({ clients }) => {
+  test.for(kindsHere)('I4: the fair waiter gets the lock promptly ($kind)', async ({ clients }, { key }) => {
     const [one, two, other] = clients(3)
-    const key = freshKey()
     const lease = await one!.lock(key)
     const queued = await park(two!, key, { fair: true })
     expect(await other!.forceRelease(key)).toBe(true)
@@ -96,9 +88,8 @@ describe('forceRelease', () => {
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken)
   })
 
-  test.each(kindsHere)('I4: an unfair waiter gets the lock promptly ($kind)', async ({ clients }) => {
+  test.for(kindsHere)('I4: an unfair waiter gets the lock promptly ($kind)', async ({ clients }, { key }) => {
     const [one, two, other] = clients(3)
-    const key = freshKey()
     const lease = await one!.lock(key)
     const parked = await park(two!, key)
     expect(await other!.forceRelease(key)).toBe(true)
@@ -107,11 +98,10 @@ describe('forceRelease', () => {
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken)
   })
 
-  test.each(kindsHere)(
+  test.for(kindsHere)(
     'I4: a fair waiter of the client that forces the release, or of the holder’s client, gets the lock promptly ($kind)',
-    async ({ clients }) => {
+    async ({ clients }, { key }) => {
       const [one, two] = clients(2)
-      const key = freshKey()
       await one!.lock(key)
       const first = await park(two!, key, { fair: true })
       const second = await park(one!, key, { fair: true })
@@ -134,9 +124,8 @@ describe('forceRelease', () => {
     expect(await next.release()).toBe(true)
   })
 
-  test.each(kindsHere)('I5: several concurrent calls end one hold in total ($kind)', async ({ clients }) => {
+  test.for(kindsHere)('I5: several concurrent calls end one hold in total ($kind)', async ({ clients }, { key }) => {
     const all = clients(4)
-    const key = freshKey()
     await all[0]!.lock(key)
     const results = await Promise.all(all.map(each => each.forceRelease(key)))
     expect(results.filter(Boolean)).toHaveLength(1)
@@ -144,26 +133,23 @@ describe('forceRelease', () => {
 })
 
 describe('of one holder, by its id', () => {
-  test('I5: takes a mutex only from that holder, and gives it to the next', async () => {
-    const [one, two, other] = clients(3)
-    const key = freshKey()
-    const lease = await one!.lock(key)
-    const queued = await park(two!, key, { fair: true })
-    const [waiter] = (await other!.inspect(key)).waiters
-    expect(await other!.forceRelease(key, waiter!.id)).toBe(false)
+  test('I5: takes a mutex only from that holder, and gives it to the next', async ({ one, two, other, key }) => {
+    const lease = await one.lock(key)
+    const queued = await park(two, key, { fair: true })
+    const [waiter] = (await other.inspect(key)).waiters
+    expect(await other.forceRelease(key, waiter!.id)).toBe(false)
     expect(lease.held).toBe(true)
-    expect(await other!.forceRelease(key, lease.id)).toBe(true)
+    expect(await other.forceRelease(key, lease.id)).toBe(true)
     const next = await promptly(queued.lease)
-    expect(await other!.forceRelease(key, lease.id)).toBe(false)
+    expect(await other.forceRelease(key, lease.id)).toBe(false)
     await eventually(() => lease.signal.aborted, 2_000)
-    expect((await other!.inspect(key)).holders.map(({ id }) => id)).toEqual([next.id])
+    expect((await other.inspect(key)).holders.map(({ id }) => id)).toEqual([next.id])
     expect(await next.release()).toBe(true)
   })
 })
 
-test('I8: deletion of the lock’s key is noticed at the next renewal', async () => {
+test('I8: deletion of the lock’s key is noticed at the next renewal', async ({ key }) => {
   const locks = client({ lease: 900 })
-  const key = freshKey()
   const lease = await locks.lock(key)
   const admin = place().admin()
   const names = await admin.keysWith(key)

@@ -1,12 +1,12 @@
 /**
  * Tests the groups of a semaphore: their limits, their turns, and what is seen of them. Each client stands for a process.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type Lease, type Lock, LockArgumentError, type LockError, LockQueueFullError } from '../../src/index.ts'
 import type { SemaphoreOptions } from '../../src/options.ts'
 import { heard, promptly, rejection, settles } from '../kit/outcomes.ts'
 import { parkAt } from '../kit/parking.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 type Semaphore = Lock<SemaphoreOptions>
@@ -208,8 +208,7 @@ describe('I4 eligibility is decided anew', () => {
     await held.release()
   })
 
-  test('when the process of the first waiter dies', async () => {
-    const key = freshKey()
+  test('when the process of the first waiter dies', async ({ key }) => {
     const [holder, alive] = clients(2).map(locks => locks.semaphore(key, 1)) as [Semaphore, Semaphore]
     const dead = client({ waiterTtl: 600 })
     const held = await holder.lock({ group: 'b' })
@@ -275,20 +274,17 @@ describe('two processes, only one of which uses groups', () => {
     expect(await drained(granted, 1)).toEqual(['a'])
   })
 
-  test('forceRelease gives what it takes to the next in turn', async () => {
-    const key = freshKey()
-    const [one, two] = clients(2)
-    const semaphore = one!.semaphore(key, 2)
+  test('forceRelease gives what it takes to the next in turn', async ({ one, two, key }) => {
+    const semaphore = one.semaphore(key, 2)
     await semaphore.lock({ group: 'a', groupLimit: 1 })
-    const { granted } = await queued([two!.semaphore(key, 2)], [{ group: 'a', groupLimit: 1 }])
-    expect(await one!.forceRelease(semaphore)).toBe(true)
+    const { granted } = await queued([two.semaphore(key, 2)], [{ group: 'a', groupLimit: 1 }])
+    expect(await one.forceRelease(semaphore)).toBe(true)
     expect(await drained(granted, 1)).toEqual(['a'])
   })
 })
 
-test('callers that give a group different numbers are warned once per semaphore', async () => {
+test('callers that give a group different numbers are warned once per semaphore', async ({ key }) => {
   const [one, two] = [client({ label: 'one' }), client({ label: 'two' })]
-  const key = freshKey()
   const told = heard(two, 'error')
   const held = await one.semaphore(key, 1).lock({ group: 'tenant 7', groupLimit: 1, groupWeight: 2 })
   for (let i = 0; i < 2; i++) {
@@ -301,8 +297,7 @@ test('callers that give a group different numbers are warned once per semaphore'
   await held.release()
 })
 
-test('bad input is reported before anything is sent', async () => {
-  const locks = client()
+test('bad input is reported before anything is sent', async ({ locks }) => {
   const semaphore = locks.semaphore(freshKey(), 3)
   const bad: [SemaphoreOptions, string][] = [
     [{ group: '' }, 'group'],

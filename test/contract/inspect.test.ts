@@ -1,15 +1,14 @@
 /** Tests what inspect, isLocked and list report about locks. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockArgumentError } from '../../src/index.ts'
 import { collect, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 describe('inspect', () => {
-  test('a lock that was never held is free', async () => {
-    const key = freshKey()
+  test('a lock that was never held is free', async ({ key }) => {
     expect(await client().inspect(key)).toEqual({
       key,
       kind: 'mutex',
@@ -20,9 +19,8 @@ describe('inspect', () => {
     })
   })
 
-  test('a held lock shows owner, label, holds, fencingToken and ttl', async () => {
+  test('a held lock shows owner, label, holds, fencingToken and ttl', async ({ key }) => {
     const [holder, other] = [client({ label: 'me' }), client()]
-    const key = freshKey()
     const lease = await holder.lock(key, { lease: 5_000, owner: 'somebody' })
     const state = await other.inspect(key)
     const { id, fencingToken } = lease
@@ -41,9 +39,7 @@ describe('inspect', () => {
     expect(state.ttl).toBeLessThanOrEqual(5_000)
   })
 
-  test('a lock whose lease has ended is free', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('a lock whose lease has ended is free', async ({ locks, key }) => {
     await locks.lock(key, { lease: 200 })
     await sleep(300)
     expect(await locks.inspect(key)).toEqual({ key, kind: 'mutex', locked: false, holds: 0, holders: [], waiters: [] })
@@ -73,9 +69,8 @@ describe('inspect', () => {
     }
   })
 
-  test('waited of a waiter with a head start counts from when it joined, not from its ticket', async () => {
+  test('waited of a waiter with a head start counts from when it joined, not from its ticket', async ({ key }) => {
     const [holder, waiter] = clients(2)
-    const key = freshKey()
     await holder!.lock(key)
     await park(waiter!, key, { fair: true, headStart: 60_000 })
     const [first] = (await holder!.inspect(key)).waiters
@@ -83,33 +78,29 @@ describe('inspect', () => {
     expect(first!.expiresIn).toBeGreaterThan(0)
   })
 
-  test('inspection changes nothing', async () => {
-    const [holder, waiter] = clients(2)
-    const key = freshKey()
-    const lease = await holder!.lock(key, { lease: 60_000 })
-    await park(waiter!, key, { fair: true })
+  test('inspection changes nothing', async ({ holder, waiter, key }) => {
+    const lease = await holder.lock(key, { lease: 60_000 })
+    await park(waiter, key, { fair: true })
     const admin = place().admin()
     const dump = async () => {
       const names = (await admin.keysWith(key)).filter(name => !name.endsWith(':d'))
       return admin.everywhere(redis => Promise.all(names.map(name => redis.dumpBuffer(name))))
     }
     const before = await dump()
-    await waiter!.inspect(key)
-    await waiter!.isLocked(key)
-    await collect(waiter!.list(key))
+    await waiter.inspect(key)
+    await waiter.isLocked(key)
+    await collect(waiter.list(key))
     expect(await dump()).toEqual(before)
     expect(lease.held).toBe(true)
   })
 })
 
-test('isLocked follows the state of the lock', async () => {
-  const [holder, other] = clients(2)
-  const key = freshKey()
-  expect(await other!.isLocked(key)).toBe(false)
-  const lease = await holder!.lock(key)
-  expect(await other!.isLocked(key)).toBe(true)
+test('isLocked follows the state of the lock', async ({ holder, other, key }) => {
+  expect(await other.isLocked(key)).toBe(false)
+  const lease = await holder.lock(key)
+  expect(await other.isLocked(key)).toBe(true)
   await lease.release()
-  expect(await other!.isLocked(key)).toBe(false)
+  expect(await other.isLocked(key)).toBe(false)
 })
 
 describe('list', () => {

@@ -1,5 +1,5 @@
 /** Tests several kinds of locks in one client: each kind has its own locks, with their own waiters and leases. */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import type { KindDefinition } from '../../src/kind.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import type { LockState } from '../../src/kinds/state.ts'
@@ -8,14 +8,13 @@ import { type FlagState, flag } from '../kit/flag.ts'
 import { Member, twin } from '../kit/member.ts'
 import { collect } from '../kit/outcomes.ts'
 import { place } from '../kit/place.ts'
-import { freshKey } from '../kit/redis.ts'
+import { test } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
 const source = () => place().source() as RedisSource
 
-test('a key names a different lock in each kind', async () => {
+test('a key names a different lock in each kind', async ({ key }) => {
   const member = new Member(source())
-  const key = freshKey()
   const leases = await Promise.all([mutex, twin, flag].map(kind => member.lock(kind, key)))
   expect(leases.map(({ held }) => held)).toEqual([true, true, true])
   for (const kind of [mutex, twin, flag]) {
@@ -34,9 +33,8 @@ test('a key names a different lock in each kind', async () => {
   expect(leases[2]?.held).toBe(false)
 })
 
-test.each([true, false])('a release goes to a waiter of the same kind (fair: %s)', async fair => {
+test.for([true, false])('a release goes to a waiter of the same kind (fair: %s)', async (fair, { key }) => {
   const [holder, other] = [new Member(source()), new Member(source())]
-  const key = freshKey()
   const kinds = fair ? [mutex, twin] : [mutex, twin, flag]
   const held = await Promise.all(kinds.map(kind => holder.lock(kind, key)))
   const granted: number[] = []
@@ -53,9 +51,8 @@ test.each([true, false])('a release goes to a waiter of the same kind (fair: %s)
   }
 })
 
-test('each lease is renewed, and lost, by its own kind', async () => {
+test('each lease is renewed, and lost, by its own kind', async ({ key }) => {
   const member = new Member(source())
-  const key = freshKey()
   const short = { lease: 900, renew: true }
   const leases = await Promise.all([mutex, twin, flag].map(kind => member.lock(kind, key, short)))
   await eventually(() => member.session.stats().renewed >= 9, 10_000)

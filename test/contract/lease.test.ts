@@ -1,9 +1,9 @@
 /** Tests every field and method of Lease, and how a lease ends. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type Lease, LockLostError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
 import { heard, promptly, rejection } from '../kit/outcomes.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 describe('fields', () => {
@@ -26,21 +26,18 @@ describe('fields', () => {
     await lease.release()
   })
 
-  test('ids are long, and never repeat', async () => {
-    const locks = client()
+  test('ids are long, and never repeat', async ({ locks }) => {
     const leases = await Promise.all(Array.from({ length: 200 }, () => locks.lock(freshKey())))
     expect(new Set(leases.map(lease => lease.id)).size).toBe(200)
     for (const { id } of leases) expect(id.length).toBeGreaterThanOrEqual(16)
   })
 
-  test('waited is the time between the call and the grant', async () => {
-    const [one, two] = clients(2)
-    const key = freshKey()
-    const lease = await one!.lock(key)
+  test('waited is the time between the call and the grant', async ({ one, two, key }) => {
+    const lease = await one.lock(key)
     for (const [i, fair] of [true, false].entries()) {
-      const holder = i === 0 ? lease : await one!.lock(key)
+      const holder = i === 0 ? lease : await one.lock(key)
       const begin = performance.now()
-      const waits = two!.lock(key, { fair })
+      const waits = two.lock(key, { fair })
       await sleep(300)
       await holder.release()
       const next = await waits
@@ -53,9 +50,8 @@ describe('fields', () => {
 })
 
 describe.each(kindsHere)('release ($kind)', ({ client, clients }) => {
-  test('resolves to true for the call that ended the hold, then to false', async () => {
+  test('resolves to true for the call that ended the hold, then to false', async ({ key }) => {
     const [one, two] = clients(2)
-    const key = freshKey()
     const lease = await one!.lock(key)
     expect(await lease.release()).toBe(true)
     expect(lease.held).toBe(false)
@@ -83,9 +79,8 @@ describe.each(kindsHere)('release ($kind)', ({ client, clients }) => {
     }
   })
 
-  test('I5: a late release does not end a later hold', async () => {
+  test('I5: a late release does not end a later hold', async ({ key }) => {
     const [one, two] = clients(2)
-    const key = freshKey()
     const expired = await one!.lock(key, { lease: 200 })
     const next = await promptly(two!.lock(key))
     expect(await expired.release()).toBe(false)
@@ -104,9 +99,8 @@ describe.each(kindsHere)('release ($kind)', ({ client, clients }) => {
     expect(renewals.length).toBe(before)
   })
 
-  test('await using releases, whether the block completes or throws', async () => {
+  test('await using releases, whether the block completes or throws', async ({ key }) => {
     const locks = client()
-    const key = freshKey()
     let leases: Lease[] = []
     {
       await using lease = await locks.lock(key)
@@ -124,9 +118,8 @@ describe.each(kindsHere)('release ($kind)', ({ client, clients }) => {
     expect(leases.map(lease => lease.held)).toEqual([false, false])
   })
 
-  test('await using does nothing for a refused tryLock', async () => {
+  test('await using does nothing for a refused tryLock', async ({ key }) => {
     const locks = client()
-    const key = freshKey()
     await locks.lock(key)
     await using lease = await locks.tryLock(key)
     expect(lease).toBeNull()
@@ -134,10 +127,9 @@ describe.each(kindsHere)('release ($kind)', ({ client, clients }) => {
 })
 
 describe.each(kindsHere)('a lease that runs out ($kind)', ({ client, clients }) => {
-  test('I8: is lost, as held, remaining, signal, event, release and renew show', async () => {
+  test('I8: is lost, as held, remaining, signal, event, release and renew show', async ({ key }) => {
     const locks = client()
     const losses = heard(locks, 'lost')
-    const key = freshKey()
     const lease = await locks.lock(key, { lease: 250 })
     const { signal } = lease
     await eventually(() => signal.aborted, 3_000)

@@ -1,28 +1,25 @@
 /** Tests that a lease from a local hand-off behaves exactly as a lease from Redis does. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type Lease, type LockClient, LockLostError } from '../../src/index.ts'
 import { aborted, heard, promptly, rejection } from '../kit/outcomes.ts'
 import { ownPlace } from '../kit/place.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { handedOn } from './leases.ts'
 
-test('inspect shows the lease after it was held for a moment', async () => {
-  const [locks, other] = clients(2)
-  const key = freshKey()
-  const { lease } = await handedOn(locks!, key)
+test('inspect shows the lease after it was held for a moment', async ({ locks, other, key }) => {
+  const { lease } = await handedOn(locks, key)
   const { owner, fencingToken } = lease
   const state = await eventually(async () => {
-    const seen = await other!.inspect(key)
+    const seen = await other.inspect(key)
     return seen.fencingToken === fencingToken ? seen : undefined
   })
   expect(state).toMatchObject({ locked: true, owner, holds: 1 })
   expect(state!.ttl).toBeGreaterThan(20_000)
 })
 
-test('I8: forceRelease aborts its signal, not its predecessor’s, and the next waiter is served', async () => {
+test('I8: forceRelease aborts its signal, not its predecessor’s, and the next waiter is served', async ({ key }) => {
   const [locks, other] = clients(2)
-  const key = freshKey()
   const { lease, predecessor, behind } = await handedOn(locks!, key, {}, 1)
   const lost = heard(locks!, 'lost')
   const abort = aborted(lease.signal)
@@ -36,9 +33,8 @@ test('I8: forceRelease aborts its signal, not its predecessor’s, and the next 
   expect([await lease.release(), await next.release()]).toEqual([false, true])
 })
 
-test('I8: forceRelease amid many hand-offs stops the run, and all callers are served', async () => {
+test('I8: forceRelease amid many hand-offs stops the run, and all callers are served', async ({ key }) => {
   const [locks, other] = clients(2)
-  const key = freshKey()
   let served = 0
   const crowd = Array.from({ length: 400 }, (_, i) =>
     locks!.using(key, async () => {
@@ -59,37 +55,31 @@ test('I8: forceRelease amid many hand-offs stops the run, and all callers are se
 })
 
 describe('renewal', () => {
-  test('continues for the lease, under the hold that Redis knows', async () => {
-    const [locks, other] = clients(2)
-    const key = freshKey()
-    const { lease } = await handedOn(locks!, key, { lease: 600, renew: true })
-    const renewed = heard(locks!, 'renewed')
+  test('continues for the lease, under the hold that Redis knows', async ({ locks, other, key }) => {
+    const { lease } = await handedOn(locks, key, { lease: 600, renew: true })
+    const renewed = heard(locks, 'renewed')
     await eventually(() => renewed.length >= 4, 10_000)
     expect([lease.held, lease.signal.aborted]).toEqual([true, false])
     expect(renewed[0]).toEqual({ key, fencingToken: lease.fencingToken })
-    expect(await other!.inspect(key)).toMatchObject({ owner: lease.owner, fencingToken: lease.fencingToken })
+    expect(await other.inspect(key)).toMatchObject({ owner: lease.owner, fencingToken: lease.fencingToken })
     expect(await lease.release()).toBe(true)
-    expect(await other!.isLocked(key)).toBe(false)
+    expect(await other.isLocked(key)).toBe(false)
   })
 
-  test('ends with maxHold, counted from its own grant', async () => {
-    const [locks, other] = clients(2)
-    const key = freshKey()
-    const { lease } = await handedOn(locks!, key, { lease: 300, renew: true, maxHold: 500 })
+  test('ends with maxHold, counted from its own grant', async ({ locks, other, key }) => {
+    const { lease } = await handedOn(locks, key, { lease: 300, renew: true, maxHold: 500 })
     const begun = performance.now()
-    const next = other!.lock(key)
+    const next = other.lock(key)
     await promptly(aborted(lease.signal))
     expect(performance.now() - begun).toBeGreaterThan(400)
     expect((await promptly(next)).fencingToken).toBeGreaterThan(lease.fencingToken)
   })
 
-  test('by hand, of its predecessor: the extra time does not carry over (I4)', async () => {
-    const [locks, stranger] = clients(2)
-    const key = freshKey()
-    const holder = await stranger!.lock(key)
-    const waits = heard(locks!, 'waiting')
+  test('by hand, of its predecessor: the extra time does not carry over (I4)', async ({ locks, stranger, key }) => {
+    const holder = await stranger.lock(key)
+    const waits = heard(locks, 'waiting')
     const options = { lease: 30_000 }
-    const calls = [0, 1, 2].map(() => locks!.lock(key, options))
+    const calls = [0, 1, 2].map(() => locks.lock(key, options))
     await eventually(() => waits.length === calls.length)
     await holder.release()
     const first = await calls[0]!
@@ -97,17 +87,15 @@ describe('renewal', () => {
     await first.release()
     const second = await calls[1]!
     expect(second.remaining()).toBeLessThanOrEqual(30_000)
-    expect((await stranger!.inspect(key)).ttl).toBeLessThanOrEqual(30_000)
+    expect((await stranger.inspect(key)).ttl).toBeLessThanOrEqual(30_000)
     await second.release()
     await (await calls[2]!).release()
   })
 })
 
-test('I1, I8: a fixed lease runs out on time, and then others can take the lock', async () => {
-  const [locks, other] = clients(2)
-  const key = freshKey()
-  const { lease } = await handedOn(locks!, key, { lease: 400 })
-  const next = other!.lock(key)
+test('I1, I8: a fixed lease runs out on time, and then others can take the lock', async ({ locks, other, key }) => {
+  const { lease } = await handedOn(locks, key, { lease: 400 })
+  const next = other.lock(key)
   await promptly(aborted(lease.signal))
   expect([lease.held, await lease.release()]).toEqual([false, false])
   expect((await promptly(next)).fencingToken).toBeGreaterThan(lease.fencingToken)
@@ -175,9 +163,7 @@ describe('re-entry works at once', () => {
     30_000,
   )
 
-  test('while the nested lease lasts, its outer lease is not handed on', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('while the nested lease lasts, its outer lease is not handed on', async ({ locks, key }) => {
     const { lease, behind } = await handedOn(locks, key, {}, 1)
     const nested = await locks.lock(key, { owner: lease.owner })
     await lease.release()
@@ -190,16 +176,14 @@ describe('re-entry works at once', () => {
   })
 })
 
-test('I8: using rejects if the lock was lost while the function ran', async () => {
-  const [locks, other] = clients(2)
-  const key = freshKey()
+test('I8: using rejects if the lock was lost while the function ran', async ({ locks, other, key }) => {
   const lost: Promise<unknown>[] = []
   for (let done = false; !done; ) {
     const crowd = Array.from({ length: 4 }, () =>
-      locks!.using(key, async lease => {
+      locks.using(key, async lease => {
         if (done || lease.via !== 'handoff') return
         done = true
-        await other!.forceRelease(key)
+        await other.forceRelease(key)
         await promptly(aborted(lease.signal))
       }),
     )
@@ -209,5 +193,5 @@ test('I8: using rejects if the lock was lost while the function ran', async () =
   const outcomes = await Promise.allSettled(lost)
   const [failed] = outcomes.flatMap((outcome, i) => (outcome.status === 'rejected' ? [lost[i]!] : []))
   expect((await rejection(failed!, LockLostError)).key).toBe(key)
-  expect(await other!.isLocked(key)).toBe(false)
+  expect(await other.isLocked(key)).toBe(false)
 })

@@ -1,11 +1,11 @@
 /** Tests how callers of one client hand the lock on without asking Redis: to whom, when, and at what cost. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type Lease, type LockClient, LockClosedError, type LockOptions } from '../../src/index.ts'
 import { scriptCalls } from '../kit/command-stats.ts'
 import { heard, promptly, rejection } from '../kit/outcomes.ts'
 import { park, queueOf } from '../kit/parking.ts'
-import { ownPlace, place } from '../kit/place.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { place } from '../kit/place.ts'
+import { client, clients, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectIncreasing } from '../kit/witness.ts'
 import { handedOn } from './leases.ts'
@@ -59,9 +59,7 @@ class Crowd {
   }
 }
 
-test('a release hands the lock to the next caller of the client within the call', async () => {
-  const locks = client()
-  const key = freshKey()
+test('a release hands the lock to the next caller of the client within the call', async ({ locks, key }) => {
   const { lease, predecessor } = await handedOn(locks, key)
   expect([lease.via, lease.held, predecessor.held]).toEqual(['handoff', true, false])
   expect(lease.fencingToken).toBeGreaterThan(predecessor.fencingToken)
@@ -73,10 +71,9 @@ test('a release hands the lock to the next caller of the client within the call'
 })
 
 describe('callers of 2 clients with 8 callers each', () => {
-  test('I1, I2: go through one by one, with rising tokens over all', async () => {
+  test('I1, I2: go through one by one, with rising tokens over all', async ({ key }) => {
     const crowd = new Crowd()
     const all = clients(2)
-    const key = freshKey()
     await crowd.run(all, 8, key, grants => grants.length >= 2_000)
     expect(crowd.most).toBe(1)
     expectIncreasing(crowd.tokens)
@@ -96,8 +93,7 @@ describe('callers of 2 clients with 8 callers each', () => {
     expect(Math.max(...runs.map(({ grants }) => grants))).toBeLessThanOrEqual(1_001)
   })
 
-  test('I9: cost far less than one command per grant', async () => {
-    const own = await ownPlace()
+  test('I9: cost far less than one command per grant', async ({ own }) => {
     const admin = own.admin()
     const all = [client({}, own.source()), client({}, own.source())]
     const [key, crowd] = [freshKey(), new Crowd()]
@@ -109,13 +105,11 @@ describe('callers of 2 clients with 8 callers each', () => {
   })
 })
 
-test('I3: a fair waiter that queued behind a lease of the run is next', async () => {
-  const [locks, fair] = clients(2)
-  const key = freshKey()
-  const { lease, behind } = await handedOn(locks!, key, {}, 2)
+test('I3: a fair waiter that queued behind a lease of the run is next', async ({ locks, fair, key }) => {
+  const { lease, behind } = await handedOn(locks, key, {}, 2)
   const order: string[] = []
   for (const call of behind) void call.then(next => [order.push('unfair'), next.release()])
-  const queued = await park(fair!, key, { fair: true })
+  const queued = await park(fair, key, { fair: true })
   const served = queued.lease.then(next => [order.push('fair'), next.release()])
   // After 20 ms, either the run of local hand-offs is over, or the client knows that a fair waiter is queued. In both
   // cases, Redis chooses the next holder, which must be the fair waiter.
@@ -125,9 +119,7 @@ test('I3: a fair waiter that queued behind a lease of the run is next', async ()
   expect(order).toEqual(['fair', 'unfair', 'unfair'])
 })
 
-test('I3: a fair waiter of the same client is next at once', async () => {
-  const locks = client()
-  const key = freshKey()
+test('I3: a fair waiter of the same client is next at once', async ({ locks, key }) => {
   const { lease, behind } = await handedOn(locks, key, {}, 1)
   const waits = heard(locks, 'waiting')
   const fair = locks.lock(key, { fair: true })
@@ -142,14 +134,12 @@ test('I3: a fair waiter of the same client is next at once', async () => {
   await last.release()
 })
 
-test('named owners neither receive a lock by local hand-off nor pass one on', async () => {
-  const [locks, stranger] = clients(2)
-  const key = freshKey()
-  const holder = await stranger!.lock(key)
+test('named owners neither receive a lock by local hand-off nor pass one on', async ({ locks, stranger, key }) => {
+  const holder = await stranger.lock(key)
   const names = ['x', 'y', 'x', 'z', 'y']
   const crowd = names.map(owner =>
-    locks!.using(key, { owner }, async lease => {
-      expect(await stranger!.inspect(key)).toMatchObject({ owner, fencingToken: lease.fencingToken })
+    locks.using(key, { owner }, async lease => {
+      expect(await stranger.inspect(key)).toMatchObject({ owner, fencingToken: lease.fencingToken })
       return lease.via
     }),
   )
@@ -159,9 +149,8 @@ test('named owners neither receive a lock by local hand-off nor pass one on', as
     expect(['wakeup', 'immediate', 'reentry', 'expiry']).toContain(via)
 })
 
-test('leases of two lengths share the lock, and each has at least half of its length left', async () => {
+test('leases of two lengths share the lock, and each has at least half of its length left', async ({ key }) => {
   const [locks, stranger] = clients(2)
-  const key = freshKey()
   const holder = await stranger!.lock(key)
   const tokens: number[] = []
   const crowd = Array.from({ length: 40 }, async (_, i) => {
@@ -189,9 +178,7 @@ test('I4: callers that wait behind a run are served, even if the key is deleted 
 })
 
 describe('close in the middle of a run', () => {
-  test('I6, I7: rejects waiters, and gives the lock to others at once', async () => {
-    const [locks, other] = [client(), client()]
-    const key = freshKey()
+  test('I6, I7: rejects waiters, and gives the lock to others at once', async ({ locks, other, key }) => {
     const { lease, behind } = await handedOn(locks, key, {}, 2)
     const rejections = behind.map(call => rejection(call, LockClosedError))
     const next = other.lock(key)
@@ -201,9 +188,7 @@ describe('close in the middle of a run', () => {
     expect((await promptly(next)).fencingToken).toBeGreaterThan(lease.fencingToken)
   })
 
-  test('I7: called by a listener of "released", also ends the hold', async () => {
-    const [locks, other] = [client(), client()]
-    const key = freshKey()
+  test('I7: called by a listener of "released", also ends the hold', async ({ locks, other, key }) => {
     const { lease, behind } = await handedOn(locks, key, {}, 1)
     const rejected = rejection(behind[0]!, LockClosedError)
     locks.once('released', () => void locks.close())
@@ -214,9 +199,7 @@ describe('close in the middle of a run', () => {
   })
 })
 
-test('a listener of "waiting" may release: the newcomer gets the lock', async () => {
-  const locks = client()
-  const key = freshKey()
+test('a listener of "waiting" may release: the newcomer gets the lock', async ({ locks, key }) => {
   const { lease } = await handedOn(locks, key)
   locks.once('waiting', () => void lease.release())
   const next = await promptly(locks.lock(key))
@@ -224,9 +207,7 @@ test('a listener of "waiting" may release: the newcomer gets the lock', async ()
   expect(await next.release()).toBe(true)
 })
 
-test('a caller that aborts at the moment of its grant keeps nothing', async () => {
-  const [locks, other] = [client(), client()]
-  const key = freshKey()
+test('a caller that aborts at the moment of its grant keeps nothing', async ({ locks, other, key }) => {
   const { lease } = await handedOn(locks, key)
   const [aborter, reason] = [new AbortController(), new Error('never mind')]
   const next = locks.lock(key, { signal: aborter.signal }).catch((error: unknown) => error)

@@ -1,11 +1,11 @@
 /** Tests lock and tryLock: exclusion, fencing tokens, and the ways in which a lock is granted. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
 import { heard, promptly, rejection, settles } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectIncreasing, Room } from '../kit/witness.ts'
 import { takeAndVanish } from './leases.ts'
@@ -35,9 +35,8 @@ describe.each(kindsHere)('lock ($kind)', ({ client, clients }) => {
     expect(second.waited).toBeGreaterThanOrEqual(295)
   })
 
-  test('I1: outside using, a client does not re-enter its own lock unless it names an owner', async () => {
+  test('I1: outside using, a client does not re-enter its own lock unless it names an owner', async ({ key }) => {
     const locks = client()
-    const key = freshKey()
     const lease = await locks.lock(key)
     const waits = locks.lock(key)
     expect(await settles(waits, 200)).toBe(false)
@@ -63,9 +62,8 @@ describe.each(kindsHere)('lock ($kind)', ({ client, clients }) => {
     },
   )
 
-  test('I1, I2: fair, unfair and fairAfter callers of one key exclude each other', async () => {
+  test('I1, I2: fair, unfair and fairAfter callers of one key exclude each other', async ({ key }) => {
     const all = clients(3)
-    const key = freshKey()
     const room = new Room()
     const visit = async (i: number) => {
       const lease = await all[i % 3]!.lock(key, ways[Math.floor(i / 3) % 3]![1])
@@ -78,12 +76,11 @@ describe.each(kindsHere)('lock ($kind)', ({ client, clients }) => {
     expectIncreasing(room.tokens)
   })
 
-  test('I9: waiting unfair callers of one client send one request per release, not one per waiter', async () => {
+  test('I9: waiting unfair callers of one client send one request per release, not one per waiter', async ({ key }) => {
     const own = await ownPlace()
     // By default, unfair callers join the queue after 1 s, which is shorter than this test on a slow machine.
     // `fairAfter` keeps them out of the queue.
     const [holder, waiter] = [client({}, own.source()), client({ fairAfter: Number.POSITIVE_INFINITY }, own.source())]
-    const key = freshKey()
     const lease = await holder.lock(key)
     const waits = Array.from({ length: 50 }, () => waiter.lock(key))
     await eventually(() => waiter.stats().waiting === 50)
@@ -98,10 +95,8 @@ describe.each(kindsHere)('lock ($kind)', ({ client, clients }) => {
     expect(waiter.stats().waiting).toBe(49)
   })
 
-  test('I9: idle waiters send nothing but heartbeats', async () => {
-    const own = await ownPlace()
+  test('I9: idle waiters send nothing but heartbeats', async ({ own, key }) => {
     const [holder, fair, unfair] = [1, 2, 3].map(() => client({}, own.source()))
-    const key = freshKey()
     await holder!.lock(key)
     await park(fair!, key, { fair: true })
     await park(unfair!, key)
@@ -119,9 +114,8 @@ describe.each(kindsHere)('tryLock ($kind)', ({ client, clients }) => {
     expect((await client().tryLock(freshKey()))?.held).toBe(true)
   })
 
-  test('is null at once if the lock is held, by any client', async () => {
+  test('is null at once if the lock is held, by any client', async ({ key }) => {
     const [holder, other] = clients(2)
-    const key = freshKey()
     await holder!.lock(key)
     expect(await promptly(other!.tryLock(key))).toBeNull()
     expect(await promptly(holder!.tryLock(key))).toBeNull()
@@ -140,9 +134,8 @@ describe.each(kindsHere)('tryLock ($kind)', ({ client, clients }) => {
     expect(waits).toEqual([])
   })
 
-  test('I3: does not take a lock ahead of a live fair waiter', async () => {
+  test('I3: does not take a lock ahead of a live fair waiter', async ({ key }) => {
     const [holder, fair, other] = clients(3)
-    const key = freshKey()
     const lease = await holder!.lock(key)
     const queued = await park(fair!, key, { fair: true })
     expect(await other!.tryLock(key)).toBeNull()
@@ -153,19 +146,15 @@ describe.each(kindsHere)('tryLock ($kind)', ({ client, clients }) => {
 })
 
 describe('via is the way in which the lock was granted', () => {
-  test('immediate: the lock was free; also after the previous lease had ended', async () => {
-    const [one, two] = clients(2)
-    const key = freshKey()
-    expect((await one!.lock(key, { lease: 200 })).via).toBe('immediate')
+  test('immediate: the lock was free; also after the previous lease had ended', async ({ one, two, key }) => {
+    expect((await one.lock(key, { lease: 200 })).via).toBe('immediate')
     await sleep(300)
-    expect((await two!.lock(key)).via).toBe('immediate')
+    expect((await two.lock(key)).via).toBe('immediate')
   })
 
-  test('handoff: a release granted the lock to the fair waiter', async () => {
-    const [one, two] = clients(2)
-    const key = freshKey()
-    const lease = await one!.lock(key)
-    const [other, same] = [await park(two!, key, { fair: true }), await park(one!, key, { fair: true })]
+  test('handoff: a release granted the lock to the fair waiter', async ({ one, two, key }) => {
+    const lease = await one.lock(key)
+    const [other, same] = [await park(two, key, { fair: true }), await park(one, key, { fair: true })]
     await lease.release()
     const second = await other.lease
     expect(second.via).toBe('handoff')
@@ -173,18 +162,14 @@ describe('via is the way in which the lock was granted', () => {
     expect((await same.lease).via).toBe('handoff')
   })
 
-  test('wakeup: an unfair waiter was woken by a release of another client', async () => {
-    const [one, two] = clients(2)
-    const key = freshKey()
-    const lease = await one!.lock(key)
-    const parked = await park(two!, key)
+  test('wakeup: an unfair waiter was woken by a release of another client', async ({ one, two, key }) => {
+    const lease = await one.lock(key)
+    const parked = await park(two, key)
     await lease.release()
     expect((await parked.lease).via).toBe('wakeup')
   })
 
-  test.each([true, false])('I4: expiry: a holder’s lease ended (fair: %s)', async fair => {
-    const locks = client()
-    const key = freshKey()
+  test.for([true, false])('I4: expiry: a holder’s lease ended (fair: %s)', async (fair, { locks, key }) => {
     await locks.isLocked(key)
     await takeAndVanish(key, { lease: 1_000 })
     const lease = await promptly(locks.lock(key, { fair }))
@@ -192,18 +177,15 @@ describe('via is the way in which the lock was granted', () => {
     expect(lease.waited).toBeGreaterThan(100)
   })
 
-  test('reentry: the owner held it already', async () => {
-    const [one, two] = clients(2)
-    const key = freshKey()
-    await one!.lock(key, { owner: 'me' })
-    expect((await two!.lock(key, { owner: 'me' })).via).toBe('reentry')
+  test('reentry: the owner held it already', async ({ one, two, key }) => {
+    await one.lock(key, { owner: 'me' })
+    expect((await two.lock(key, { owner: 'me' })).via).toBe('reentry')
   })
 })
 
 describe.each(kindsHere)('I2: fencing tokens strictly increase ($kind)', ({ client, clients }) => {
-  test('over release, expiry, forced release and deletion of the key', async () => {
+  test('over release, expiry, forced release and deletion of the key', async ({ key }) => {
     const [one, two] = clients(2)
-    const key = freshKey()
     const admin = place().admin()
     const tokens: number[] = []
     const take = async (options: LockOptions = {}) => {
@@ -225,9 +207,8 @@ describe.each(kindsHere)('I2: fencing tokens strictly increase ($kind)', ({ clie
     expect(tokens.every(Number.isSafeInteger)).toBe(true)
   })
 
-  test('over hand-offs and fast turns within one client', async () => {
+  test('over hand-offs and fast turns within one client', async ({ key }) => {
     const locks = client()
-    const key = freshKey()
     const tokens: number[] = []
     const turn = async (fair: boolean) => {
       const lease = await locks.lock(key, { fair })
@@ -240,9 +221,8 @@ describe.each(kindsHere)('I2: fencing tokens strictly increase ($kind)', ({ clie
   })
 })
 
-test('a refused single attempt names the holder', async () => {
+test('a refused single attempt names the holder', async ({ key }) => {
   const [holder, other] = [client({ label: 'the holder' }), client()]
-  const key = freshKey()
   await holder.lock(key)
   const error = await rejection(other.lock(key, { timeout: 0 }), LockTimeoutError)
   expect(error.holder?.label).toBe('the holder')

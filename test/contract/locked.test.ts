@@ -1,8 +1,8 @@
 /** Tests that @locked runs a method under a lock, as `wrap` runs a function, with every source of client and key. */
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect } from 'vitest'
 import { LockArgumentError, LockLostError, LockTimeoutError, locked } from '../../src/index.ts'
 import { heard, promptly, rejection } from '../kit/outcomes.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey, test } from '../kit/redis.ts'
 import { sleep } from '../kit/time.ts'
 import type { Decorated } from './decorated.fixture.ts'
 import { decorated } from './decorated.ts'
@@ -41,9 +41,7 @@ describe('a call of a method that is @locked', () => {
     expect(await promptly(new Derived().outer(3))).toBe(14)
   })
 
-  test('rejects with what the method rejects with, and releases', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('rejects with what the method rejects with, and releases', async ({ locks, key }) => {
     const failing = classes.obedient({ locked, locks, key }).obey(async () => {
       throw new Error('mine')
     })
@@ -51,8 +49,7 @@ describe('a call of a method that is @locked', () => {
     expect(await locks.isLocked(key)).toBe(false)
   })
 
-  test('I8: rejects with LockLostError if the lock was lost while the method ran', async () => {
-    const key = freshKey()
+  test('I8: rejects with LockLostError if the lock was lost while the method ran', async ({ key }) => {
     const object = classes.obedient({ locked, locks: client(), key, options: { lease: 200 } })
     const error = await rejection(
       object.obey(() => sleep(400)),
@@ -61,20 +58,16 @@ describe('a call of a method that is @locked', () => {
     expect(error).toMatchObject({ code: 'ERR_LOCK_LOST', key })
   })
 
-  test('takes the options of lock', async () => {
-    const [one, two] = clients(2)
-    const key = freshKey()
-    await one!.lock(key)
-    const object = classes.obedient({ locked, locks: two!, key, options: { timeout: 50 } })
+  test('takes the options of lock', async ({ one, two, key }) => {
+    await one.lock(key)
+    const object = classes.obedient({ locked, locks: two, key, options: { timeout: 50 } })
     await rejection(
       object.obey(async () => {}),
       LockTimeoutError,
     )
   })
 
-  test('can get its lease by a re-entry, with the lock’s token', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('can get its lease by a re-entry, with the lock’s token', async ({ locks, key }) => {
     const grants = heard(locks, 'acquired')
     const token = await classes.obedient({ locked, locks, key }).obey(() => locks.using(key, l => l.fencingToken))
     expect(grants.map(({ via }) => via)).toEqual(['immediate', 'reentry'])
@@ -83,9 +76,7 @@ describe('a call of a method that is @locked', () => {
 })
 
 describe('the client and the key', () => {
-  test('come from the object and the arguments of the call, or from the class', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('come from the object and the arguments of the call, or from the class', async ({ locks, key }) => {
     const Account = classes.accounts({ locked, key })
     Account.locks = locks
     const grants = heard(locks, 'acquired')
@@ -106,8 +97,7 @@ describe('the client and the key', () => {
     expect(error.message).toBe('locks is undefined; expected a LockClient')
   })
 
-  test('the key function of `wrap` receives the `this` of the call, too', async () => {
-    const locks = client()
+  test('the key function of `wrap` receives the `this` of the call, too', async ({ locks }) => {
     const grants = heard(locks, 'acquired')
     const account = {
       id: freshKey(),

@@ -2,11 +2,11 @@
  * Tests that a key may be any string, that each key is a separate lock, and that `list` reports each key exactly as it
  * is.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { kindsHere } from '../kit/kinds.ts'
 import { collect } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 
 const odd = [
   'a',
@@ -129,8 +129,7 @@ describe('odd keys', () => {
     expect(found.map(state => state.key).sort()).toEqual([...odd].sort())
   })
 
-  test('odd owners are shown unchanged, and re-enter', async () => {
-    const [one, two] = [client(), client()]
+  test('odd owners are shown unchanged, and re-enter', async ({ one, two }) => {
     for (const owner of ['a b', '\n', '{a}', '__proto__', '0', '漢', '"', '%', 'x'.repeat(1024)]) {
       const key = freshKey()
       const next = `2 3${owner.slice(3)}`

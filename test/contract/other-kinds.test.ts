@@ -1,9 +1,9 @@
 /** Tests the calls that accept a lock object of any kind instead of a key (forceRelease, @locked, wrap), and list. */
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect } from 'vitest'
 import { LockArgumentError, type LockClient, LockLostError, LockTimeoutError, locked } from '../../src/index.ts'
 import { collect, promptly, rejection } from '../kit/outcomes.ts'
-import { ownPlace, place } from '../kit/place.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { place } from '../kit/place.ts'
+import { client, clients, freshKey, test } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 import type { Decorated } from './decorated.fixture.ts'
 import { decorated } from './decorated.ts'
@@ -13,8 +13,7 @@ beforeAll(async () => {
   classes = await decorated()
 })
 
-test('list finds locks of every kind with one SCAN, also by a client that uses only one kind', async () => {
-  const own = await ownPlace()
+test('list finds locks of every kind with one SCAN, also by a client that uses only one kind', async ({ own }) => {
   const [holder, looking] = [client({}, own.source()), client({}, own.source())]
   const permits = holder.semaphore('k', 2)
   const held = [
@@ -43,9 +42,8 @@ test('list finds locks of every kind with one SCAN, also by a client that uses o
 })
 
 describe('forceRelease', () => {
-  test('I8: by the id of one holder of a semaphore, only that holder loses its permits', async () => {
+  test('I8: by the id of one holder of a semaphore, only that holder loses its permits', async ({ key }) => {
     const [one, two, other] = clients(3)
-    const key = freshKey()
     const leases = [await one!.semaphore(key, 3).lock({ permits: 2 }), await one!.semaphore(key, 3).lock()]
     const waiting = two!.semaphore(key, 3).lock({ permits: 2, fair: true })
     const semaphore = other!.semaphore(key, 3)
@@ -76,9 +74,8 @@ describe('forceRelease', () => {
     await eventually(() => mutex.signal.aborted, 2_000)
   })
 
-  test('I4, I8: takes a read-write lock, through either side, from all holders or from one reader', async () => {
+  test('I4, I8: takes a read-write lock, through either side, from all holders or from one reader', async ({ key }) => {
     const [one, two, other] = clients(3)
-    const key = freshKey()
     const { read } = one!.readWrite(key)
     const readers = [await read.lock(), await read.lock()]
     const writing = two!.readWrite(key).write.lock({ fair: true })
@@ -115,9 +112,8 @@ describe('forceRelease', () => {
 })
 
 describe('@locked and wrap', () => {
-  test('I1: a semaphore, fixed or made by the call, with the number of permits in the options', async () => {
+  test('I1: a semaphore, fixed or made by the call, with the number of permits in the options', async ({ key }) => {
     const locks = client()
-    const key = freshKey()
     const object = classes.otherKinds({ locked, locks, key })
     const semaphore = locks.semaphore(key, 3)
     await object.large(async () => {
@@ -133,9 +129,7 @@ describe('@locked and wrap', () => {
     expect(await locks.isLocked(key)).toBe(false)
   })
 
-  test('several locks', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('several locks', async ({ locks, key }) => {
     const inside = await classes
       .otherKinds({ locked, locks, key })
       .both(async () => [await locks.isLocked(`${key}:a`), (await locks.semaphore(`${key}:b`, 1).inspect()).taken])

@@ -1,10 +1,10 @@
 /** Tests how long calls wait while Redis is out of reach, and that they survive a short outage. */
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect } from 'vitest'
 import { LockClient, LockConnectionError, LockTimeoutError } from '../../src/index.ts'
 import { collect, promptly, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
-import { ownPlace, place } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { place } from '../kit/place.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectNobodyThere, reasonsOf } from './refused.ts'
 
@@ -20,9 +20,8 @@ beforeAll(async () => {
 })
 
 describe('outageTimeout', () => {
-  test('I6: every call rejects with LockConnectionError after outageTimeout, not before', async () => {
+  test('I6: every call rejects with LockConnectionError after outageTimeout, not before', async ({ key }) => {
     const locks = client({ outageTimeout: 500 }, place().sourceToNobody())
-    const key = freshKey()
     const calls: Record<string, () => PromiseLike<unknown>> = {
       lock: () => locks.lock(key),
       'fair lock': () => locks.lock(key, { fair: true }),
@@ -48,10 +47,9 @@ describe('outageTimeout', () => {
     await promptly(rejection(collect(locks.list()), LockConnectionError))
   })
 
-  test('I6: a server that accepts connections but does not answer is an outage, too', async () => {
+  test('I6: a server that accepts connections but does not answer is an outage, too', async ({ key }) => {
     const { source, proxy } = await place().proxied()
     const locks = client({ outageTimeout: 600 }, source)
-    const key = freshKey()
     // Connect before the simulated outage. On a busy machine, connecting may take longer than the outage.
     await eventually(() =>
       locks.isLocked(key).then(
@@ -69,10 +67,8 @@ describe('outageTimeout', () => {
     expect((await client().lock(key, { timeout: 15_000 })).held).toBe(true)
   })
 
-  test('I6: bounds parked and queued waiters, too, counted from the start of the outage', async () => {
-    const own = await ownPlace()
+  test('I6: bounds parked and queued waiters, too, counted from the start of the outage', async ({ own, key }) => {
     const [holder, locks] = [client({}, own.source()), client({ outageTimeout: 500 }, own.source())]
-    const key = freshKey()
     await holder.lock(key)
     const calls = [(await park(locks, key)).lease, (await park(locks, key, { fair: true })).lease]
     await sleep(800)
@@ -132,10 +128,8 @@ describe('tryLock reports that Redis is out of reach, and not that the lock is h
     expect(locks.stats()).toMatchObject({ failed: 2, timedOut: 2 })
   })
 
-  test('with timeout: also behind a caller that was refused before the outage', async () => {
-    const own = await ownPlace()
+  test('with timeout: also behind a caller that was refused before the outage', async ({ own, key }) => {
     const [holder, locks] = [client({}, own.source()), client({}, own.source())]
-    const key = freshKey()
     await holder.lock(key)
     const parked = (await park(locks, key, { fairAfter: 60_000 })).lease
     parked.catch(() => {})
@@ -148,10 +142,9 @@ describe('tryLock reports that Redis is out of reach, and not that the lock is h
 })
 
 describe('a short outage', () => {
-  test('I4, I6: a connection whose greeting is never answered is replaced', async () => {
+  test('I4, I6: a connection whose greeting is never answered is replaced', async ({ key }) => {
     const { source, proxy } = await place().proxied()
     const [locks, other] = [client({ outageTimeout: 1_000 }, source), client()]
-    const key = freshKey()
     await locks.isLocked(key)
     proxy.swallow('down')
     proxy.cut()

@@ -1,9 +1,9 @@
 /** Tests named owners, which may hold and wait in several calls, clients and processes at the same time. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
 import { heard, promptly } from '../kit/outcomes.ts'
 import { park, queueOf } from '../kit/parking.ts'
-import { clients, freshKey } from '../kit/redis.ts'
+import { clients, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { takeAndVanish } from './leases.ts'
 
@@ -15,12 +15,11 @@ describe('an owner with several waiting calls (I4)', () => {
   }
 
   describe.each(Object.entries(ways))('%s', (_, options) => {
-    test.each([
+    test.for([
       { where: 'one client', of: 1 },
       { where: 'two clients', of: 2 },
-    ])('enters with all waiting calls when one is granted, from $where', async ({ of }) => {
+    ])('enters with all waiting calls when one is granted, from $where', async ({ of }, { key }) => {
       const [other, ...own] = clients(1 + of) as [LockClient, ...LockClient[]]
-      const key = freshKey()
       const holder = await other.lock(key)
       const waits = own.map(locks => heard(locks, 'waiting'))
       const calls = [0, 1, 2].map(i => own[i % of]!.lock(key, { owner: 'me', ...options }))
@@ -39,9 +38,8 @@ describe('an owner with several waiting calls (I4)', () => {
     })
   })
 
-  test('keeps other owners out until all its calls have ended, and then lets them in', async () => {
+  test('keeps other owners out until all its calls have ended, and then lets them in', async ({ key }) => {
     const [other, own] = clients(2) as [LockClient, LockClient]
-    const key = freshKey()
     const holder = await other.lock(key)
     const first = await park(own, key, { fair: true, owner: 'me' })
     const next = await park(other, key, { fair: true })
@@ -56,9 +54,8 @@ describe('an owner with several waiting calls (I4)', () => {
 })
 
 describe('a hold of an owner whose process has died (I4, I7)', () => {
-  test('ends with its own lease, however often the owner returns elsewhere', async () => {
+  test('ends with its own lease, however often the owner returns elsewhere', async ({ key }) => {
     const [own, other] = clients(2) as [LockClient, LockClient]
-    const key = freshKey()
     await takeAndVanish(key, { owner: 'me', lease: 1_000 })
     const next = await park(other, key, { fair: true })
     let granted: Lease | undefined

@@ -1,10 +1,10 @@
 /** Tests the options that limit and shape the queue: `maxWaiters`, `minHold`, `rejectLate`, `slots`, and what is expected. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type Lease, LockArgumentError, LockLostError, LockQueueFullError, LockTimeoutError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
 import { heard, promptly, rejection } from '../kit/outcomes.ts'
 import { park, parkMany, ways } from '../kit/parking.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 /** Passes a lock on among fair callers, until so many holds have ended while others were queued. */
@@ -23,11 +23,10 @@ async function passOn(
 }
 
 describe('maxWaiters', () => {
-  test.each(kindsHere)(
+  test.for(kindsHere)(
     'keeps a call from waiting behind so many, of any client, and only then ($kind)',
-    async ({ clients }) => {
+    async ({ clients }, { key }) => {
       const [one, two] = clients(2)
-      const key = freshKey()
       const held = await one!.lock(key, { maxWaiters: 0 })
       const full = await promptly(rejection(two!.lock(key, { maxWaiters: 0 }), LockQueueFullError))
       expect(full).toMatchObject({ code: 'ERR_LOCK_QUEUE_FULL', key, waiters: 0, expected: undefined })
@@ -48,11 +47,10 @@ describe('maxWaiters', () => {
     },
   )
 
-  test.each(kindsHere.filter(({ kind }) => kind !== 'semaphore'))(
+  test.for(kindsHere.filter(({ kind }) => kind !== 'semaphore'))(
     'does not concern a re-entry ($kind)',
-    async ({ client }) => {
+    async ({ client }, { key }) => {
       const locks = client()
-      const key = freshKey()
       await locks.using(key, async () => {
         const wait = client().lock(key, { fair: true })
         await eventually(async () => (await locks.inspect(key)).waiters.length === 1)
@@ -65,15 +63,14 @@ describe('maxWaiters', () => {
   )
 })
 
-test('maxWaiters counts those whom a call has to let pass although there is room for it', async () => {
-  const [one, two] = clients(2)
+test('maxWaiters counts those whom a call has to let pass although there is room for it', async ({ one, two }) => {
   const [key, other] = [freshKey(), freshKey()]
-  const [reading, three] = [await one!.readWrite(key).read.lock(), one!.semaphore(other, 3)]
+  const [reading, three] = [await one.readWrite(key).read.lock(), one.semaphore(other, 3)]
   const taken = await three.lock({ permits: 2 })
-  const waits = [two!.readWrite(key).write.lock({ fair: true }), three.lock({ permits: 2, fair: true })]
-  await eventually(async () => (await one!.readWrite(key).inspect()).waiters.length === 1)
+  const waits = [two.readWrite(key).write.lock({ fair: true }), three.lock({ permits: 2, fair: true })]
+  await eventually(async () => (await one.readWrite(key).inspect()).waiters.length === 1)
   await eventually(async () => (await three.inspect()).waiters.length === 1)
-  for (const lock of [one!.readWrite(key).read, two!.semaphore(other, 3)]) {
+  for (const lock of [one.readWrite(key).read, two.semaphore(other, 3)]) {
     expect(await rejection(lock.lock({ maxWaiters: 1 }), LockQueueFullError)).toMatchObject({ waiters: 1 })
     waits.push(lock.lock({ maxWaiters: 2 }))
   }
@@ -82,11 +79,10 @@ test('maxWaiters counts those whom a call has to let pass although there is room
 })
 
 describe('minHold', () => {
-  test.each(kindsHere)(
+  test.for(kindsHere)(
     'keeps a released lock taken, over for its caller, until it has passed ($kind)',
-    async ({ clients }) => {
+    async ({ clients }, { key }) => {
       const [one, two] = clients(2)
-      const key = freshKey()
       const begun = performance.now()
       const lease = await one!.lock(key, { minHold: 1_500, owner: 'job', label: 'job of one' })
       expect(await promptly(lease.release())).toBe(true)
@@ -115,12 +111,11 @@ describe('minHold', () => {
     },
   )
 
-  test.each(kindsHere.flatMap(each => ways.map(fair => ({ ...each, fair }))))(
+  test.for(kindsHere.flatMap(each => ways.map(fair => ({ ...each, fair }))))(
     'ends for those who wait already, long before their next heartbeat ($kind, fair: $fair)',
-    async ({ client, fair }) => {
+    async ({ client, fair }, { key }) => {
       const long = { waiterTtl: 60_000, lease: 60_000 }
       const [one, two] = [client(long), client(long)]
-      const key = freshKey()
       const held = await one.lock(key, { minHold: 1_000 })
       const { lease } = await park(two, key, { fair })
       await held.release()
@@ -146,9 +141,8 @@ describe('minHold', () => {
     }
   })
 
-  test.each(kindsHere)('is over when it has passed, and ends by force ($kind)', async ({ clients }) => {
+  test.for(kindsHere)('is over when it has passed, and ends by force ($kind)', async ({ clients }, { key }) => {
     const [one, two] = clients(2)
-    const key = freshKey()
     const short = await one!.lock(key, { minHold: 50 })
     await sleep(100)
     await short.release()
@@ -178,11 +172,10 @@ describe('minHold', () => {
     },
   )
 
-  test.each(kindsHere.filter(({ kind }) => kind === 'mutex'))(
+  test.for(kindsHere.filter(({ kind }) => kind === 'mutex'))(
     'is not moved by re-entries, and outlasts the last of them ($kind)',
-    async ({ clients }) => {
+    async ({ clients }, { key }) => {
       const [one, two] = clients(2)
-      const key = freshKey()
       const begun = performance.now()
       const outer = await one!.lock(key, { owner: 'job', minHold: 1_000 })
       const inner = await two!.lock(key, { owner: 'job', minHold: 60_000 })
@@ -195,9 +188,7 @@ describe('minHold', () => {
     },
   )
 
-  test('callers of one client that ask for it do not hand the lock on among themselves', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('callers of one client that ask for it do not hand the lock on among themselves', async ({ locks, key }) => {
     const begun = performance.now()
     const runs: number[] = []
     const run = () =>
@@ -224,9 +215,8 @@ describe('expected', () => {
     await waits.pop()!.release()
   })
 
-  test.each(kindsHere)('is about the wait at a place, wherever it is told ($kind)', async ({ client }) => {
+  test.for(kindsHere)('is about the wait at a place, wherever it is told ($kind)', async ({ client }, { key }) => {
     const locks = client()
-    const key = freshKey()
     await passOn(locks, key, 12, 30)
     const held = await locks.lock(key)
     const told = heard(locks, 'waiting')
@@ -275,8 +265,7 @@ describe('slots', () => {
     expect((await promptly(a.lock({ slots: true }))).slot).toBe(2)
   })
 
-  test('stay taken with `minHold`; without `slots`, a lease has none', async () => {
-    const locks = client()
+  test('stay taken with `minHold`; without `slots`, a lease has none', async ({ locks }) => {
     const semaphore = locks.semaphore(freshKey(), 3)
     await (await semaphore.lock({ slots: true, minHold: 60_000 })).release()
     const next = await semaphore.lock({ slots: true })
@@ -287,9 +276,8 @@ describe('slots', () => {
     await rejection(semaphore.lock({ slots: 1 } as object), LockArgumentError)
   })
 
-  test('are never given twice', async () => {
+  test('are never given twice', async ({ key }) => {
     const all = clients(3)
-    const key = freshKey()
     const used = new Set<number>()
     const work = async (i: number) => {
       for (let round = 0; round < 15; round++) {

@@ -2,12 +2,12 @@
  * Tests that a quorum keeps working while a minority of its servers is away, whether those servers keep their data or
  * not, and that it stops while a majority is away.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
 import { aborted, collect, outcomeOf, promptly, rejection, settles, within } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { forgetful, quorumScene, sharedScenes } from '../kit/quorum-scene.ts'
-import { freshKey } from '../kit/redis.ts'
+import { freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const sizes = [3, 5]
@@ -19,13 +19,12 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
     return { scene, cripple: () => Promise.all(scene.minority.map(i => scene.kill(i))) }
   }
 
-  test('every call works, of earlier clients and of a new one', async () => {
+  test('every call works, of earlier clients and of a new one', async ({ key }) => {
     const { scene, cripple } = place()
     const [one, two] = scene.clients(2)
     await Promise.all([one!.isLocked('any'), two!.isLocked('any')])
     await cripple()
     const other = scene.client()
-    const key = freshKey()
     const lease = await promptly(one!.lock(key))
     expect(await promptly(two!.tryLock(key))).toBeNull()
     expect(await promptly(other.tryLock(key))).toBeNull()
@@ -151,11 +150,10 @@ describe('a server that comes back empty', () => {
   /** The longest lease that any client or call asks for, in ms. */
   const lease = 3_000
 
-  test('its votes do not count until it has been up for longer than the longest lease', async () => {
+  test('its votes do not count until it has been up for longer than the longest lease', async ({ key }) => {
     const scene = await quorumScene({ args: forgetful })
     await eventually(async () => (await scene.uptime(0)) * 1_000 > lease + 1_000, 15_000)
     const [one, two] = [scene.client({ lease, outageTimeout: 20_000 }), scene.client({ lease })]
-    const key = freshKey()
     const held = await promptly(one.lock(key))
     await scene.heldEverywhere(key, held.id)
     // Server 2 forgets the hold, and server 0 is away. So there is no majority until the votes of server 2 count again.
@@ -185,11 +183,10 @@ describe('a server that comes back empty', () => {
  */
 // This test fails if `if (ballot.over && this.#refusals.length < majority) return this.#fail()` is removed in
 // src/compose/quorum/poll.ts: the end of the first call looks like a refusal, which ends the second call, too.
-test('I6: no call says that the lock is taken if no server has ever answered', async () => {
+test('I6: no call says that the lock is taken if no server has ever answered', async ({ key }) => {
   const scene = scenes.get(3)!
   for (let i = 0; i < scene.size; i++) scene.partition(i)
   const locks = scene.client()
-  const key = freshKey()
   const first = outcomeOf(locks.tryLock(key, { timeout: 100 }))
   await sleep(700)
   const second = outcomeOf(locks.tryLock(key, { timeout: 100 }))

@@ -5,7 +5,7 @@
 import { inspect } from 'node:util'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished } from 'vitest'
 import {
   type ClientOptions,
   LockArgumentError,
@@ -16,7 +16,7 @@ import {
 } from '../../src/index.ts'
 import { collect, PROMPT, promptly, rejection } from '../kit/outcomes.ts'
 import { type QuorumScene, sharedScenes } from '../kit/quorum-scene.ts'
-import { freshKey } from '../kit/redis.ts'
+import { freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { reasonsOfServers } from './refused.ts'
 
@@ -155,12 +155,11 @@ describe.each([
     await promptly(rejection(collect(locks.list()), LockConnectionError))
   })
 
-  test('of a single attempt comes long before outageTimeout', async () => {
+  test('of a single attempt comes long before outageTimeout', async ({ key }) => {
     const scene = scenes.get(size)!
     const locks = scene.client()
     await locks.isLocked('any')
     for (const i of absent) scene.away(i)
-    const key = freshKey()
     const attempts = [locks.tryLock(key), locks.lock(key, { timeout: 0 }), locks.tryLock(key, { timeout: 300 })]
     const told = attempts.map((attempt: Promise<unknown>) => rejection(attempt, LockConnectionError))
     for (const error of await promptly(Promise.all(told))) expectSaid(error, key)
@@ -197,10 +196,9 @@ describe('servers that refuse', () => {
     expect((await promptly(locks.lock(key))).held).toBe(true)
   })
 
-  test('a foreign value at the key on one server is left alone, and the lock works', async () => {
+  test('a foreign value at the key on one server is left alone, and the lock works', async ({ key }) => {
     const scene = scenes.get(3)!
     const locks = scene.client()
-    const key = freshKey()
     await scene.redis(0).set(`lock:{${key}}`, 'mine')
     const lease = await promptly(locks.lock(key))
     expect(await scene.client().tryLock(key)).toBeNull()

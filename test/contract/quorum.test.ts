@@ -1,10 +1,10 @@
 /** Tests that every call on a quorum does what it does on one server, and that a majority of the servers decides. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { type Lease, LockLostError, LockTimeoutError } from '../../src/index.ts'
 import { collect, promptly, rejection } from '../kit/outcomes.ts'
 import { park, queueOf } from '../kit/parking.ts'
 import { QuorumScene } from '../kit/quorum-scene.ts'
-import { freshKey } from '../kit/redis.ts'
+import { freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectIncreasing, Room } from '../kit/witness.ts'
 
@@ -91,9 +91,8 @@ test('I2: tokens rise over releases, hand-offs, wake-ups, lapses, forced release
   expect(leases.map(({ via }) => via).slice(0, 3)).toEqual(['immediate', 'handoff', 'wakeup'])
 })
 
-test('I9: a refused client sends each server one request, and takes back only the unanswered ones', async () => {
+test('I9: a refused client sends each server one request, and takes back only the unanswered ones', async ({ key }) => {
   const [holder, other] = scene.clients(2)
-  const key = freshKey()
   const lease = await holder!.lock(key)
   await scene.heldEverywhere(key, lease.id)
   // After its first call, a client sends a few more requests by itself. Wait until they are done, so that only the
@@ -110,9 +109,8 @@ test('I9: a refused client sends each server one request, and takes back only th
 })
 
 describe('waiting', () => {
-  test('I3: fair waiters of several clients are granted in the order in which they queued', async () => {
+  test('I3: fair waiters of several clients are granted in the order in which they queued', async ({ key }) => {
     const all = scene.clients(3)
-    const key = freshKey()
     const lease = await all[0]!.lock(key)
     await scene.heldEverywhere(key, lease.id)
     const order: number[] = []
@@ -129,9 +127,8 @@ describe('waiting', () => {
     await scene.nothingLeft(key)
   })
 
-  test('I4: a message wakes an unfair waiter, long before it asks again', async () => {
+  test('I4: a message wakes an unfair waiter, long before it asks again', async ({ key }) => {
     const [holder, waiter] = scene.clients(2)
-    const key = freshKey()
     const lease = await holder!.lock(key)
     const parked = await park(waiter!, key)
     await sleep(300)
@@ -139,9 +136,8 @@ describe('waiting', () => {
     expect((await promptly(parked.lease)).via).toBe('wakeup')
   })
 
-  test('I6, I7: a timeout names the holder, and leaves nothing of the waiter on any server', async () => {
+  test('I6, I7: a timeout names the holder, and leaves nothing of the waiter on any server', async ({ key }) => {
     const [holder, waiter] = [scene.client({ label: 'the holder' }), scene.client()]
-    const key = freshKey()
     const lease = await holder.lock(key)
     // The lock is held as soon as a majority of the servers has the hold. The others may get the hold only with its
     // next renewal. Until then, they could vote for the waiter.

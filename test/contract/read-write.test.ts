@@ -2,16 +2,15 @@
  * Tests the behaviour that only read-write locks have. Other tests cover waiting, leases and outages, for all kinds of
  * lock together.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockDeadlockError, LockError } from '../../src/index.ts'
 import { promptly, rejection, settles } from '../kit/outcomes.ts'
 import { parkAt } from '../kit/parking.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey, test } from '../kit/redis.ts'
 import { sleep } from '../kit/time.ts'
 
 describe('I1 any number of readers, or one writer', () => {
-  test('by single attempts of several clients', async () => {
-    const key = freshKey()
+  test('by single attempts of several clients', async ({ key }) => {
     const [one, two] = clients(2).map(locks => locks.readWrite(key))
     const readers = await Promise.all([one!.read.tryLock(), two!.read.tryLock(), one!.read.tryLock()])
     expect(readers.every(lease => lease?.held)).toBe(true)
@@ -28,9 +27,7 @@ describe('I1 any number of readers, or one writer', () => {
     expect(await one!.inspect()).toMatchObject({ kind: 'readWrite', locked: false, holders: [], waiters: [] })
   })
 
-  test('a mutex and a semaphore of the same key are different locks', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('a mutex and a semaphore of the same key are different locks', async ({ locks, key }) => {
     const leases = [
       await locks.lock(key),
       await locks.semaphore(key, 1).lock(),
@@ -39,8 +36,7 @@ describe('I1 any number of readers, or one writer', () => {
     for (const lease of leases) expect(await lease.release()).toBe(true)
   })
 
-  test.each([false, true])('under contention, fair %s', async fair => {
-    const key = freshKey()
+  test.for([false, true])('under contention, fair %s', async (fair, { key }) => {
     let [readers, writers, together] = [0, 0, 0]
     const tokens: number[] = []
     const work = clients(3).flatMap(locks =>
@@ -74,8 +70,7 @@ describe('I1 any number of readers, or one writer', () => {
 })
 
 describe('I3 phases', () => {
-  test('a writer that ends lets in all waiting readers; the next writer follows them', async () => {
-    const key = freshKey()
+  test('a writer that ends lets in all waiting readers; the next writer follows them', async ({ key }) => {
     const [one, two, three] = clients(3).map(locks => locks.readWrite(key))
     const first = await one!.write.lock()
     const second = await parkAt(two!.write, 1)
@@ -98,8 +93,7 @@ describe('I3 phases', () => {
     await (await promptly(late.lease)).release()
   })
 
-  test('a writer that gives up no longer keeps readers out', async () => {
-    const key = freshKey()
+  test('a writer that gives up no longer keeps readers out', async ({ key }) => {
     const [one, two, three] = clients(3).map(locks => locks.readWrite(key))
     const reading = await one!.read.lock()
     const writing = await parkAt(two!.write, 1, { timeout: 1_000 })
@@ -109,8 +103,7 @@ describe('I3 phases', () => {
     for (const lease of [await promptly(reader.lease), reading]) expect(await lease.release()).toBe(true)
   })
 
-  test('an unfair writer gets its turn while readers keep coming', async () => {
-    const key = freshKey()
+  test('an unfair writer gets its turn while readers keep coming', async ({ key }) => {
     const [reading, writing] = clients(2).map(locks => locks.readWrite(key))
     let over = false
     const readers = [0, 1, 2].map(async i => {
@@ -125,25 +118,22 @@ describe('I3 phases', () => {
 })
 
 describe('re-entry', () => {
-  test('a writer may read, and may keep reading after it has stopped writing', async () => {
-    const [locks, other] = clients(2)
-    const key = freshKey()
-    const { read, write } = locks!.readWrite(key)
+  test('a writer may read, and may keep reading after it has stopped writing', async ({ locks, other, key }) => {
+    const { read, write } = locks.readWrite(key)
     const kept = await write.using(async writing => {
       const reading = await read.lock()
       expect(reading).toMatchObject({ fencingToken: writing.fencingToken, via: 'reentry', owner: writing.owner })
       expect(await write.using(inner => inner.via)).toBe('reentry')
-      expect(await other!.readWrite(key).read.tryLock()).toBeNull()
+      expect(await other.readWrite(key).read.tryLock()).toBeNull()
       return reading
     })
-    const beside = await other!.readWrite(key).read.tryLock()
-    expect(await other!.readWrite(key).write.tryLock()).toBeNull()
+    const beside = await other.readWrite(key).read.tryLock()
+    expect(await other.readWrite(key).write.tryLock()).toBeNull()
     for (const lease of [kept, beside!]) expect(await lease.release()).toBe(true)
-    expect(await other!.readWrite(key).inspect()).toMatchObject({ locked: false })
+    expect(await other.readWrite(key).inspect()).toMatchObject({ locked: false })
   })
 
-  test('an owner’s holds are shown in the same order to every client, the write hold first', async () => {
-    const key = freshKey()
+  test('an owner’s holds are shown in the same order to every client, the write hold first', async ({ key }) => {
     const locks = client().readWrite(key)
     await locks.write.using({ lease: 60_000 }, async () => {
       // Redis stores holds in the order in which their leases end. The lease of the read hold ends first, so Redis has
@@ -154,14 +144,12 @@ describe('re-entry', () => {
     })
   })
 
-  test('a downgrade lets other readers in, but no writer', async () => {
-    const [locks, other] = clients(2)
-    const key = freshKey()
-    const { read, write } = locks!.readWrite(key)
+  test('a downgrade lets other readers in, but no writer', async ({ locks, other, key }) => {
+    const { read, write } = locks.readWrite(key)
     const waiting = await (async () => {
       const writing = await write.lock({ owner: 'me' })
       const reading = await read.lock({ owner: 'me' })
-      const writer = await parkAt(other!.readWrite(key).write, 1)
+      const writer = await parkAt(other.readWrite(key).write, 1)
       await writing.release()
       return { reading, writer }
     })()
@@ -170,10 +158,8 @@ describe('re-entry', () => {
     await (await promptly(waiting.writer.lease)).release()
   })
 
-  test('a reader that asks to write is refused at once, by every method', async () => {
-    const [locks, other] = clients(2)
-    const key = freshKey()
-    const { read, write } = locks!.readWrite(key)
+  test('a reader that asks to write is refused at once, by every method', async ({ locks, other, key }) => {
+    const { read, write } = locks.readWrite(key)
     await read.using(async () => {
       const calls: (() => Promise<unknown>)[] = [
         () => write.lock(),
@@ -186,16 +172,14 @@ describe('re-entry', () => {
         expect(error).toMatchObject({ code: 'ERR_LOCK_DEADLOCK', key, keys: [key], name: 'LockDeadlockError' })
       }
     })
-    const lease = await promptly(other!.readWrite(key).write.lock())
+    const lease = await promptly(other.readWrite(key).write.lock())
     await lease.release()
   })
 
-  test('nested reads are granted ahead of a waiting writer', async () => {
-    const [locks, other] = clients(2)
-    const key = freshKey()
-    const { read } = locks!.readWrite(key)
+  test('nested reads are granted ahead of a waiting writer', async ({ locks, other, key }) => {
+    const { read } = locks.readWrite(key)
     const writer = await read.using(async outer => {
-      const waiting = await parkAt(other!.readWrite(key).write, 1)
+      const waiting = await parkAt(other.readWrite(key).write, 1)
       await promptly(read.using(inner => expect(inner.fencingToken).toBe(outer.fencingToken)))
       return waiting
     })
@@ -248,9 +232,7 @@ describe('re-entry', () => {
   })
 })
 
-test('all() takes the write lock if both sides are given', async () => {
-  const locks = client()
-  const key = freshKey()
+test('all() takes the write lock if both sides are given', async ({ locks, key }) => {
   const { read, write } = locks.readWrite(key)
   const both = await promptly(locks.all([read, write, `${key} too`]).lock())
   expect(both.leases.length).toBe(2)

@@ -1,15 +1,14 @@
 /** Tests re-entry: by async context inside `using`, by explicit owner, and by runAs. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Lease } from '../../src/index.ts'
 import { promptly, settles } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 import { sleep } from '../kit/time.ts'
 
 describe('inside using, the same key re-enters', () => {
-  test('by lock, tryLock and using, with the same fencing token and owner but different ids', async () => {
+  test('by lock, tryLock and using, with the same fencing token and owner but different ids', async ({ key }) => {
     const locks = client()
-    const key = freshKey()
     await locks.using(key, async outer => {
       const second = await promptly(locks.lock(key))
       const third = await locks.tryLock(key)
@@ -28,22 +27,18 @@ describe('inside using, the same key re-enters', () => {
     expect(await locks.isLocked(key)).toBe(false)
   })
 
-  test('I3: although fair waiters are queued, and by a fair call', async () => {
-    const [locks, other] = clients(2)
-    const key = freshKey()
+  test('I3: although fair waiters are queued, and by a fair call', async ({ locks, other, key }) => {
     let waits: Promise<Lease> | undefined
-    await locks!.using(key, async () => {
-      waits = (await park(other!, key, { fair: true })).lease
-      await promptly(locks!.using(key, () => {}))
-      await promptly(locks!.using(key, { fair: true }, () => {}))
-      expect((await locks!.inspect(key)).waiters).toHaveLength(1)
+    await locks.using(key, async () => {
+      waits = (await park(other, key, { fair: true })).lease
+      await promptly(locks.using(key, () => {}))
+      await promptly(locks.using(key, { fair: true }, () => {}))
+      expect((await locks.inspect(key)).waiters).toHaveLength(1)
     })
     expect((await promptly(waits!)).held).toBe(true)
   })
 
-  test('in parallel branches, all at the same time', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('in parallel branches, all at the same time', async ({ locks, key }) => {
     await locks.using(key, async () => {
       const branches = await promptly(Promise.all([1, 2, 3].map(() => locks.lock(key))))
       expect((await locks.inspect(key)).holds).toBe(4)
@@ -53,8 +48,7 @@ describe('inside using, the same key re-enters', () => {
 })
 
 describe('inside using, these calls do not re-enter', () => {
-  test('I1: parallel branches that take a different key exclude each other', async () => {
-    const locks = client()
+  test('I1: parallel branches that take a different key exclude each other', async ({ locks }) => {
     const [outer, inner] = [freshKey('outer'), freshKey('inner')]
     let inside = 0
     let most = 0
@@ -71,40 +65,32 @@ describe('inside using, these calls do not re-enter', () => {
     expect(most).toBe(1)
   })
 
-  test('I1: a lock whose outer lease has been released in the meantime', async () => {
-    const [locks, other] = clients(2)
-    const key = freshKey()
-    await locks!.using(key, async lease => {
+  test('I1: a lock whose outer lease has been released in the meantime', async ({ locks, other, key }) => {
+    await locks.using(key, async lease => {
       await lease.release()
-      const taken = await other!.lock(key)
-      expect(await locks!.tryLock(key)).toBeNull()
+      const taken = await other.lock(key)
+      expect(await locks.tryLock(key)).toBeNull()
       await taken.release()
-      expect((await locks!.tryLock(key))?.via).toBe('immediate')
+      expect((await locks.tryLock(key))?.via).toBe('immediate')
     })
   })
 
-  test('I1: a lock whose outer lease has run out and which another caller holds', async () => {
-    const [locks, other] = clients(2)
-    const key = freshKey()
-    const run = locks!.using(key, { lease: 300 }, async lease => {
-      const taken = await promptly(other!.lock(key))
+  test('I1: a lock whose outer lease has run out and which another caller holds', async ({ locks, other, key }) => {
+    const run = locks.using(key, { lease: 300 }, async lease => {
+      const taken = await promptly(other.lock(key))
       expect(lease.held).toBe(false)
-      expect(await locks!.tryLock(key)).toBeNull()
+      expect(await locks.tryLock(key)).toBeNull()
       await taken.release()
     })
     await expect(run).rejects.toThrow()
   })
 
-  test('I1: a lease of `lock`, which has no inside', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('I1: a lease of `lock`, which has no inside', async ({ locks, key }) => {
     await locks.lock(key)
     expect(await locks.tryLock(key)).toBeNull()
   })
 
-  test('I1: work that fn started and left running', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('I1: work that fn started and left running', async ({ locks, key }) => {
     let late: Promise<Lease | null> | undefined
     await locks.using(key, () => {
       late = sleep(100).then(() => locks.tryLock(key))
@@ -116,50 +102,42 @@ describe('inside using, these calls do not re-enter', () => {
 })
 
 describe('owner', () => {
-  test('the same owner re-enters, from another client too; another owner does not', async () => {
-    const [one, two] = clients(2)
-    const key = freshKey()
-    const first = await one!.lock(key, { owner: 'me' })
+  test('the same owner re-enters, from another client too; another owner does not', async ({ one, two, key }) => {
+    const first = await one.lock(key, { owner: 'me' })
     expect(first.owner).toBe('me')
-    const again = await promptly(two!.lock(key, { owner: 'me' }))
+    const again = await promptly(two.lock(key, { owner: 'me' }))
     expect(again).toMatchObject({ via: 'reentry', owner: 'me', fencingToken: first.fencingToken })
     expect(again.id).not.toBe(first.id)
-    expect((await one!.tryLock(key, { owner: 'me' }))?.via).toBe('reentry')
-    expect(await two!.tryLock(key, { owner: 'you' })).toBeNull()
-    expect(await two!.tryLock(key)).toBeNull()
-    expect(await one!.inspect(key)).toMatchObject({ owner: 'me', holds: 3 })
+    expect((await one.tryLock(key, { owner: 'me' }))?.via).toBe('reentry')
+    expect(await two.tryLock(key, { owner: 'you' })).toBeNull()
+    expect(await two.tryLock(key)).toBeNull()
+    expect(await one.inspect(key)).toMatchObject({ owner: 'me', holds: 3 })
   })
 
-  test.each([0, 1, 2])(
+  test.for([0, 1, 2])(
     'each hold is released separately, and the last release frees the lock (order %s)',
-    async turn => {
-      const [one, two] = clients(2)
-      const key = freshKey()
-      const holds = [one!, two!, one!].map(each => each.lock(key, { owner: 'me' }))
+    async (turn, { one, two, key }) => {
+      const holds = [one, two, one].map(each => each.lock(key, { owner: 'me' }))
       const leases = await Promise.all(holds)
       for (let i = 0; i < 3; i++) {
-        expect((await two!.inspect(key)).holds).toBe(3 - i)
-        expect(await two!.tryLock(key, { owner: 'you' })).toBeNull()
+        expect((await two.inspect(key)).holds).toBe(3 - i)
+        expect(await two.tryLock(key, { owner: 'you' })).toBeNull()
         expect(await leases[(i + turn) % 3]!.release()).toBe(true)
       }
-      expect((await two!.tryLock(key, { owner: 'you' }))?.held).toBe(true)
+      expect((await two.tryLock(key, { owner: 'you' }))?.held).toBe(true)
     },
   )
 
-  test('I4: the next waiter is granted with the last release', async () => {
-    const [one, two] = clients(2)
-    const key = freshKey()
-    const [first, second] = [await one!.lock(key, { owner: 'me' }), await one!.lock(key, { owner: 'me' })]
-    const queued = await park(two!, key, { fair: true })
+  test('I4: the next waiter is granted with the last release', async ({ one, two, key }) => {
+    const [first, second] = [await one.lock(key, { owner: 'me' }), await one.lock(key, { owner: 'me' })]
+    const queued = await park(two, key, { fair: true })
     await first.release()
     expect(await settles(queued.lease, 200)).toBe(false)
     await second.release()
     expect((await promptly(queued.lease)).via).toBe('handoff')
   })
 
-  test('an explicit owner wins over the context’s', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('an explicit owner wins over the context’s', async ({ locks, key }) => {
     await locks.using(key, async () => {
       expect(await locks.tryLock(key, { owner: 'somebody else' })).toBeNull()
     })
@@ -169,8 +147,7 @@ describe('owner', () => {
 })
 
 describe('runAs', () => {
-  test('returns what fn returns, sync or not, and throws what it throws', async () => {
-    const locks = client()
+  test('returns what fn returns, sync or not, and throws what it throws', async ({ locks }) => {
     expect(locks.runAs('me', () => 5)).toBe(5)
     expect(await locks.runAs('me', async () => 5)).toBe(5)
     expect(() =>
@@ -180,26 +157,23 @@ describe('runAs', () => {
     ).toThrow('mine')
   })
 
-  test('every lock that is taken inside belongs to the owner, which re-enters from anywhere', async () => {
-    const [one, two] = clients(2)
+  test('every lock that is taken inside belongs to the owner, which re-enters from anywhere', async ({ one, two }) => {
     const [a, b] = [freshKey('a'), freshKey('b')]
-    await one!.runAs('me', async () => {
-      const first = await one!.lock(a)
+    await one.runAs('me', async () => {
+      const first = await one.lock(a)
       await sleep(5)
-      const [again, other] = await Promise.all([one!.lock(a), one!.lock(b)])
+      const [again, other] = await Promise.all([one.lock(a), one.lock(b)])
       expect([first.owner, again.owner, other.owner]).toEqual(['me', 'me', 'me'])
       expect(again.via).toBe('reentry')
-      await one!.using(b, lease => expect(lease).toMatchObject({ owner: 'me', via: 'reentry' }))
+      await one.using(b, lease => expect(lease).toMatchObject({ owner: 'me', via: 'reentry' }))
     })
-    expect((await two!.runAs('me', () => two!.tryLock(a)))?.via).toBe('reentry')
-    expect((await two!.tryLock(a, { owner: 'me' }))?.via).toBe('reentry')
-    expect(await two!.runAs('you', () => two!.tryLock(a))).toBeNull()
-    expect(await one!.tryLock(a)).toBeNull()
+    expect((await two.runAs('me', () => two.tryLock(a)))?.via).toBe('reentry')
+    expect((await two.tryLock(a, { owner: 'me' }))?.via).toBe('reentry')
+    expect(await two.runAs('you', () => two.tryLock(a))).toBeNull()
+    expect(await one.tryLock(a)).toBeNull()
   })
 
-  test('inside using, it is a different owner', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('inside using, it is a different owner', async ({ locks, key }) => {
     await locks.using(key, async () => {
       expect(await locks.runAs('somebody else', () => locks.tryLock(key))).toBeNull()
     })

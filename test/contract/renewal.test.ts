@@ -1,10 +1,10 @@
 /** Tests which leases are renewed, and for how long. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
 import { heard, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 describe('automatic renewal', () => {
@@ -21,8 +21,7 @@ describe('automatic renewal', () => {
     expect(await lease.release()).toBe(true)
   })
 
-  test('with `lease`: not renewed, the hold ends with it', async () => {
-    const locks = client()
+  test('with `lease`: not renewed, the hold ends with it', async ({ locks }) => {
     const renewals = heard(locks, 'renewed')
     const begin = performance.now()
     const lease = await locks.lock(freshKey(), { lease: 500 })
@@ -82,9 +81,8 @@ describe('maxHold', () => {
     expect(losses.map(event => event.key)).toEqual([lease.key])
   })
 
-  test.each(kindsHere)('I4: a waiter gets the lock of a hung holder ($kind)', async ({ client }) => {
+  test.for(kindsHere)('I4: a waiter gets the lock of a hung holder ($kind)', async ({ client }, { key }) => {
     const [hung, next] = [client({ lease: 300 }), client()]
-    const key = freshKey()
     await hung.lock(key, { maxHold: 600 })
     const lease = await next.lock(key, { timeout: 10_000 })
     // The waiter may notice the end of the lease itself (`expiry`). If the hung holder's client notices the end first,
@@ -100,11 +98,10 @@ describe('maxHold', () => {
     )
   })
 
-  test('a release before maxHold is an ordinary release', async () => {
-    const [locks, other] = clients(2)
-    const lease = await locks!.lock(freshKey(), { maxHold: 10_000 })
+  test('a release before maxHold is an ordinary release', async ({ locks, other }) => {
+    const lease = await locks.lock(freshKey(), { maxHold: 10_000 })
     expect(await lease.release()).toBe(true)
-    expect(await other!.isLocked(lease.key)).toBe(false)
+    expect(await other.isLocked(lease.key)).toBe(false)
   })
 
   test('above the range of a timer it sets no limit', async () => {

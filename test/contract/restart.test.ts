@@ -1,15 +1,14 @@
 /** Tests that calls and waiters survive a server that crashes and restarts without its data. */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
 import { rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
-import { ownPlace } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+
+import { client, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectIncreasing } from '../kit/witness.ts'
 
-test('calls made during the outage succeed afterwards', async () => {
-  const own = await ownPlace()
+test('calls made during the outage succeed afterwards', async ({ own }) => {
   const locks = client({}, own.source())
   await locks.isLocked(freshKey())
   await own.kill()
@@ -22,8 +21,7 @@ test('calls made during the outage succeed afterwards', async () => {
   expect((await state).locked).toBe(false)
 })
 
-test('a client can be created before its server runs', async () => {
-  const own = await ownPlace()
+test('a client can be created before its server runs', async ({ own }) => {
   await own.kill()
   const lease = client({}, own.source()).lock(freshKey())
   await sleep(300)
@@ -31,8 +29,7 @@ test('a client can be created before its server runs', async () => {
   expect((await lease).held).toBe(true)
 })
 
-test('I4: waiters survive a restart that loses all data, and are granted', async () => {
-  const own = await ownPlace()
+test('I4: waiters survive a restart that loses all data, and are granted', async ({ own }) => {
   const [holder, fair, unfair] = [1, 2, 3].map(() => client({}, own.source()))
   const [a, b] = [freshKey('a'), freshKey('b')]
   const leases = [await holder!.lock(a), await holder!.lock(b)]
@@ -43,10 +40,8 @@ test('I4: waiters survive a restart that loses all data, and are granted', async
   expect((await parked.lease).fencingToken).toBeGreaterThan(leases[1]!.fencingToken)
 })
 
-test('I3: fair waiters of several clients keep their order across the restart', async () => {
-  const own = await ownPlace()
+test('I3: fair waiters of several clients keep their order across the restart', async ({ own, key }) => {
   const all = [1, 2, 3, 4].map(() => client({}, own.source()))
-  const key = freshKey()
   await all[0]!.lock(key, { lease: 60_000 })
   // All clients must have reconnected before the first release. Otherwise Redis would pass over a client that cannot
   // receive messages yet, and the waiters of that client would have to join the queue again.
@@ -73,8 +68,7 @@ test('I3: fair waiters of several clients keep their order across the restart', 
   expect(order.slice(1)).toEqual([...order.slice(1)].sort())
 })
 
-test('a client is usable again after an outage that was longer than its outageTimeout', async () => {
-  const own = await ownPlace()
+test('a client is usable again after an outage that was longer than its outageTimeout', async ({ own }) => {
   const locks = client({ outageTimeout: 500 }, own.source())
   await own.kill()
   await rejection(locks.lock(freshKey()), LockConnectionError)
@@ -83,10 +77,8 @@ test('a client is usable again after an outage that was longer than its outageTi
   expect(lease?.held).toBe(true)
 })
 
-test('I2: tokens rise across FLUSHALL and a restart with empty data', async () => {
-  const own = await ownPlace()
+test('I2: tokens rise across FLUSHALL and a restart with empty data', async ({ own, key }) => {
   const locks = client({}, own.source())
-  const key = freshKey()
   const first = await locks.lock(key)
   await own.admin().each(redis => redis.flushall())
   const second = await locks.lock(key)

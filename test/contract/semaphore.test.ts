@@ -2,7 +2,7 @@
  * Tests the behaviour that only semaphores have. Other tests cover waiting, leases and outages, for all kinds of lock
  * together.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import {
   type Lease,
   type Lock,
@@ -14,12 +14,11 @@ import {
 import type { SemaphoreOptions } from '../../src/options.ts'
 import { aborted, collect, heard, promptly, rejection, settles } from '../kit/outcomes.ts'
 import { parkAt } from '../kit/parking.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 describe('I1 never more than the given number of permits is taken', () => {
-  test('not by single attempts of several clients', async () => {
-    const key = freshKey()
+  test('not by single attempts of several clients', async ({ key }) => {
     const parts = clients(3).map(locks => locks.semaphore(key, 2))
     const [a, b] = await Promise.all([parts[0]!.tryLock(), parts[1]!.tryLock()])
     expect(await parts[2]!.tryLock()).toBeNull()
@@ -43,8 +42,7 @@ describe('I1 never more than the given number of permits is taken', () => {
     expect(await semaphore.inspect()).toMatchObject({ locked: false, taken: 0 })
   })
 
-  test.each([false, true])('not under contention, fair %s; and often all permits are taken', async fair => {
-    const key = freshKey()
+  test.for([false, true])('not under contention, fair %s; and often all permits are taken', async (fair, { key }) => {
     const most = 5
     let taken = 0
     let largest = 0
@@ -67,8 +65,7 @@ describe('I1 never more than the given number of permits is taken', () => {
     expect(await client().semaphore(key, most).inspect()).toMatchObject({ locked: false, taken: 0, waiters: [] })
   })
 
-  test('each request is judged by its own number of permits', async () => {
-    const key = freshKey()
+  test('each request is judged by its own number of permits', async ({ key }) => {
     const [small, large] = clients(2).map((locks, i) => locks.semaphore(key, 2 + i)) as [Lock, Lock]
     const leases = [await small.lock(), await small.lock()]
     expect(await small.tryLock()).toBeNull()
@@ -103,9 +100,7 @@ test('a refused caller is warned once per semaphore if others use it with anothe
   expect(toldSmall).toHaveLength(2)
 })
 
-test('a mutex and a semaphore of the same key are different locks', async () => {
-  const locks = client()
-  const key = freshKey()
+test('a mutex and a semaphore of the same key are different locks', async ({ locks, key }) => {
   const mutex = await locks.lock(key)
   const permit = await locks.semaphore(key, 1).tryLock()
   expect(permit).not.toBeNull()
@@ -128,8 +123,7 @@ test('a semaphore is not re-entrant', async () => {
 })
 
 describe('I3 fair: strictly first come, first served', () => {
-  test('no request passes a larger one at the head', async () => {
-    const key = freshKey()
+  test('no request passes a larger one at the head', async ({ key }) => {
     const [one, two] = clients(2).map(locks => locks.semaphore(key, 3)) as [
       Lock<SemaphoreOptions>,
       Lock<SemaphoreOptions>,
@@ -149,8 +143,7 @@ describe('I3 fair: strictly first come, first served', () => {
     await (await promptly(small.lease)).release()
   })
 
-  test('one release admits as many as fit, in their order', async () => {
-    const key = freshKey()
+  test('one release admits as many as fit, in their order', async ({ key }) => {
     const [one, two] = clients(2).map(locks => locks.semaphore(key, 4)) as [
       Lock<SemaphoreOptions>,
       Lock<SemaphoreOptions>,
@@ -171,8 +164,7 @@ describe('I3 fair: strictly first come, first served', () => {
     for (const lease of granted.slice(1)) await lease.release()
   })
 
-  test('I4 a large request that gives up lets in those behind it, at once', async () => {
-    const key = freshKey()
+  test('I4 a large request that gives up lets in those behind it, at once', async ({ key }) => {
     const [one, two] = clients(2).map(locks => locks.semaphore(key, 2)) as [
       Lock<SemaphoreOptions>,
       Lock<SemaphoreOptions>,
@@ -189,13 +181,11 @@ describe('I3 fair: strictly first come, first served', () => {
 })
 
 describe('I4 unfair waiters', () => {
-  test('of one client: a release that frees several permits wakes as many as fit', async () => {
-    const key = freshKey()
-    const [holder, waiter] = clients(2)
-    const all = await holder!.semaphore(key, 3).lock({ permits: 3 })
-    const waiting = heard(waiter!, 'waiting')
+  test('of one client: a release that frees several permits wakes as many as fit', async ({ holder, waiter, key }) => {
+    const all = await holder.semaphore(key, 3).lock({ permits: 3 })
+    const waiting = heard(waiter, 'waiting')
     const waits = Array.from({ length: 4 }, () =>
-      waiter!.semaphore(key, 3).lock({ fairAfter: Number.POSITIVE_INFINITY }),
+      waiter.semaphore(key, 3).lock({ fairAfter: Number.POSITIVE_INFINITY }),
     )
     await eventually(() => waiting.length === 4)
     await all.release()
@@ -206,28 +196,24 @@ describe('I4 unfair waiters', () => {
     await (await promptly(waits[3]!)).release()
   })
 
-  test('time out, and name a holder', async () => {
-    const key = freshKey()
+  test('time out, and name a holder', async ({ key }) => {
     const [holder, waiter] = [client({ label: 'the holder' }), client()]
     await holder.semaphore(key, 1).lock()
     const error = await rejection(waiter.semaphore(key, 1).lock({ timeout: 100 }), LockTimeoutError)
     expect(error.holder).toMatchObject({ label: 'the holder' })
   })
 
-  test('do not starve: after fairAfter they join the queue', async () => {
-    const key = freshKey()
-    const [holder, waiter] = clients(2)
-    const held = await holder!.semaphore(key, 1).lock()
-    const wait = waiter!.semaphore(key, 1).lock({ fairAfter: 50 })
-    await eventually(async () => (await holder!.semaphore(key, 1).inspect()).waiters.length === 1)
+  test('do not starve: after fairAfter they join the queue', async ({ holder, waiter, key }) => {
+    const held = await holder.semaphore(key, 1).lock()
+    const wait = waiter.semaphore(key, 1).lock({ fairAfter: 50 })
+    await eventually(async () => (await holder.semaphore(key, 1).inspect()).waiters.length === 1)
     await held.release()
     expect((await promptly(wait)).via).toBe('handoff')
   })
 })
 
 describe('leases', () => {
-  test('I1, I4 a hold whose lease ends leaves its permits to the waiters', async () => {
-    const key = freshKey()
+  test('I1, I4 a hold whose lease ends leaves its permits to the waiters', async ({ key }) => {
     const [one, two] = clients(2).map(locks => locks.semaphore(key, 2)) as [
       Lock<SemaphoreOptions>,
       Lock<SemaphoreOptions>,
@@ -259,21 +245,18 @@ describe('leases', () => {
     await b.release()
   })
 
-  test('I7 of a closed client are free, and its waiters are gone', async () => {
-    const key = freshKey()
-    const [one, two] = clients(2)
-    await one!.semaphore(key, 2).lock()
-    const held = await two!.semaphore(key, 2).lock()
-    const wait = one!.semaphore(key, 2).lock({ fair: true })
-    await eventually(async () => (await two!.semaphore(key, 2).inspect()).waiters.length === 1)
-    await Promise.all([one!.close(), expect(wait).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' })])
-    expect(await two!.semaphore(key, 2).inspect()).toMatchObject({ taken: 1, waiters: [] })
+  test('I7 of a closed client are free, and its waiters are gone', async ({ one, two, key }) => {
+    await one.semaphore(key, 2).lock()
+    const held = await two.semaphore(key, 2).lock()
+    const wait = one.semaphore(key, 2).lock({ fair: true })
+    await eventually(async () => (await two.semaphore(key, 2).inspect()).waiters.length === 1)
+    await Promise.all([one.close(), expect(wait).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' })])
+    expect(await two.semaphore(key, 2).inspect()).toMatchObject({ taken: 1, waiters: [] })
     await held.release()
   })
 })
 
-test('I5 a waiter whose process has died is passed over', async () => {
-  const key = freshKey()
+test('I5 a waiter whose process has died is passed over', async ({ key }) => {
   const [holder, alive] = clients(2).map(locks => locks.semaphore(key, 1)) as [Lock, Lock]
   const dead = client({ waiterTtl: 600 })
   const held = await holder.lock()
@@ -286,8 +269,7 @@ test('I5 a waiter whose process has died is passed over', async () => {
   await (await promptly(wait)).release()
 })
 
-test('many holders and waiters are shown completely, page by page', async () => {
-  const locks = client()
+test('many holders and waiters are shown completely, page by page', async ({ locks }) => {
   const semaphore = locks.semaphore(freshKey(), 1_200)
   const leases = await Promise.all(Array.from({ length: 1_200 }, () => semaphore.lock()))
   const abort = new AbortController()
@@ -304,8 +286,7 @@ test('many holders and waiters are shown completely, page by page', async () => 
   expect(await semaphore.inspect()).toMatchObject({ taken: 0, holders: [], waiters: [] })
 })
 
-test('holders are shown in the order of their grants, whichever lease ends first', async () => {
-  const key = freshKey()
+test('holders are shown in the order of their grants, whichever lease ends first', async ({ key }) => {
   const semaphore = client().semaphore(key, 4)
   const leases: Lease[] = []
   for (const lease of [40_000, 30_000, 20_000, 10_000]) leases.push(await semaphore.lock({ lease }))
@@ -315,19 +296,17 @@ test('holders are shown in the order of their grants, whichever lease ends first
   expect(ttl).toBeGreaterThan(30_000)
 })
 
-test('as a part of several locks', async () => {
-  const [locks, other] = clients(2)
+test('as a part of several locks', async ({ locks, other }) => {
   const [a, b] = [freshKey(), freshKey()]
-  const both = locks!.all([a, locks!.semaphore(b, 1)])
+  const both = locks.all([a, locks.semaphore(b, 1)])
   const lease = await both.lock()
-  expect(await other!.semaphore(b, 1).tryLock()).toBeNull()
-  expect(await other!.semaphore(a, 1).tryLock()).not.toBeNull()
+  expect(await other.semaphore(b, 1).tryLock()).toBeNull()
+  expect(await other.semaphore(a, 1).tryLock()).not.toBeNull()
   expect(await lease.release()).toBe(true)
-  expect(await other!.semaphore(b, 1).tryLock()).not.toBeNull()
+  expect(await other.semaphore(b, 1).tryLock()).not.toBeNull()
 })
 
-test('bad arguments are reported before anything is sent', async () => {
-  const locks = client()
+test('bad arguments are reported before anything is sent', async ({ locks }) => {
   for (const permits of [0, -1, 1.5, Number.NaN, '5', undefined, Number.POSITIVE_INFINITY]) {
     expect(() => locks.semaphore('key', permits as number)).toThrow(LockArgumentError)
   }

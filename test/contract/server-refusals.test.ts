@@ -2,12 +2,12 @@
  * Tests that a call rejects with LockConnectionError if the server refuses its requests, that the error's cause is the
  * server's own error, and that nothing is left half done.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Admin } from '../kit/admin.ts'
 import { heard, promptly } from '../kit/outcomes.ts'
 import { park, queueOf } from '../kit/parking.ts'
 import { ownPlace } from '../kit/place.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 import { refused, refusesAll, refusesLooks } from './refused.ts'
 
@@ -16,10 +16,8 @@ describe('OOM', () => {
     return admin.each(master => master.config('SET', 'maxmemory', String(bytes)))
   }
 
-  test('a new lock is refused as a whole, and taken as soon as there is memory', async () => {
-    const own = await ownPlace()
+  test('a new lock is refused as a whole, and taken as soon as there is memory', async ({ own, key }) => {
     const [admin, locks, other] = [own.admin(), client({}, own.source()), client({}, own.source())]
-    const key = freshKey()
     await locks.isLocked(key)
     await limitMemory(admin, 1)
     await refusesAll(locks, key, /^OOM /)
@@ -29,10 +27,8 @@ describe('OOM', () => {
     expect((await promptly(other.lock(key))).held).toBe(true)
   })
 
-  test('I7: a fair waiter is refused, not half queued', async () => {
-    const own = await ownPlace()
+  test('I7: a fair waiter is refused, not half queued', async ({ own, key }) => {
     const [admin, locks, other] = [own.admin(), client({}, own.source()), client({}, own.source())]
-    const key = freshKey()
     await locks.lock(key)
     await limitMemory(admin, 1)
     await promptly(refused(other.lock(key, { fair: true }), /^OOM /, key))
@@ -43,8 +39,7 @@ describe('OOM', () => {
     expect((await promptly(queued.lease)).held).toBe(true)
   })
 
-  test('I4: a held lock can be renewed, released, handed on and force-released', async () => {
-    const own = await ownPlace()
+  test('I4: a held lock can be renewed, released, handed on and force-released', async ({ own }) => {
     const [admin, locks, other] = [own.admin(), client({}, own.source()), client({}, own.source())]
     const [a, b, c] = [freshKey('a'), freshKey('b'), freshKey('c')]
     const leases = [await locks.lock(a), await locks.lock(b), await locks.lock(c)]
@@ -100,9 +95,8 @@ describe('NOPERM', () => {
     return { admin, locks, other: client({ waiterTtl: 900 }, own.source()) }
   }
 
-  test('without the right to run scripts every call is refused, and nothing is written', async () => {
+  test('without the right to run scripts every call is refused, and nothing is written', async ({ key }) => {
     const { admin, locks } = await limited('-evalsha', '-eval')
-    const key = freshKey()
     await refusesAll(locks, key, /^NOPERM /)
     await refusesLooks(locks, key, /^NOPERM /)
     expect(await admin.keysWith('')).toEqual([])
@@ -134,9 +128,8 @@ describe('NOPERM', () => {
     },
   )
 
-  test('without the right to subscribe a call that does not have to wait is granted', async () => {
+  test('without the right to subscribe a call that does not have to wait is granted', async ({ key }) => {
     const { locks } = await limited('-subscribe', '-ssubscribe')
-    const key = freshKey()
     const lease = await promptly(locks.lock(key))
     expect(await promptly(locks.tryLock(key))).toBeNull()
     expect(await lease.release()).toBe(true)
@@ -162,10 +155,8 @@ describe('NOPERM', () => {
   )
 })
 
-test('WRONGTYPE: a key of another type is refused and left alone; other locks work', async () => {
-  const own = await ownPlace()
+test('WRONGTYPE: a key of another type is refused and left alone; other locks work', async ({ own, key }) => {
   const [admin, locks] = [own.admin(), client({}, own.source())]
-  const key = freshKey()
   await (await locks.lock(key)).release()
   const [name] = await admin.keysWith(key)
   await admin.everywhere(redis => redis.set(name!, 'mine'))

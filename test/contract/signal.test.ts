@@ -3,14 +3,14 @@
  * behind.
  */
 import { getEventListeners } from 'node:events'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { CLIENT_ID_LENGTH } from '../../src/kind.ts'
 import { kindsHere } from '../kit/kinds.ts'
 import { promptly, reasonOf, rejection, settles } from '../kit/outcomes.ts'
 import { park, queueOf } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const reasons: [string, unknown][] = [
@@ -86,9 +86,8 @@ describe.each(kindsHere)('a signal that aborts while the call waits ($kind)', ({
     },
   )
 
-  test('I4: the next unfair waiter of the same client is unaffected', async () => {
+  test('I4: the next unfair waiter of the same client is unaffected', async ({ key }) => {
     const [holder, waiter] = clients(2)
-    const key = freshKey()
     const lease = await holder!.lock(key)
     const controller = new AbortController()
     const first = waiter!.lock(key, { signal: controller.signal })
@@ -101,9 +100,8 @@ describe.each(kindsHere)('a signal that aborts while the call waits ($kind)', ({
     expect((await promptly(second)).held).toBe(true)
   })
 
-  test('I4: a wake-up that reaches an aborted waiter is passed on to the next waiter', async () => {
+  test('I4: a wake-up that reaches an aborted waiter is passed on to the next waiter', async ({ key }) => {
     const [holder, one, two] = clients(3)
-    const key = freshKey()
     for (let round = 0; round < 20; round++) {
       const lease = await holder!.lock(key)
       const controller = new AbortController()
@@ -121,9 +119,8 @@ describe.each(kindsHere)('a signal that aborts while the call waits ($kind)', ({
     await eventually(async () => !(await holder!.isLocked(key)))
   })
 
-  test('I7: a fair waiter leaves the queue, and the next keeps its turn', async () => {
+  test('I7: a fair waiter leaves the queue, and the next keeps its turn', async ({ key }) => {
     const [holder, one, two] = clients(3)
-    const key = freshKey()
     const lease = await holder!.lock(key)
     const controller = new AbortController()
     const first = await park(one!, key, { fair: true, signal: controller.signal })

@@ -1,21 +1,20 @@
 /** Tests clients of a single server that are made from a URL or from options of ioredis. */
 import { Redis } from 'ioredis'
 import { Redis as Redis5 } from 'ioredis-5'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { FaultProxy } from '../kit/fault-proxy.ts'
 import { promptly } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
-import { client, freshKey, keysWith, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
+import { client, freshKey, keysWith, ownServer, plainRedis, redisUrl, test } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
 test('a client is made from a URL', async () => {
   expect((await client({}, redisUrl()).lock(freshKey())).held).toBe(true)
 })
 
-test('a client is made from options of ioredis, which it does not change', async () => {
+test('a client is made from options of ioredis, which it does not change', async ({ key }) => {
   const { hostname, port } = new URL(redisUrl())
   const options = Object.freeze({ host: hostname, port: Number(port), db: 3, keyPrefix: 'y:' })
-  const key = freshKey()
   await client({}, options).lock(key)
   expect(await keysWith(plainRedis(`${redisUrl()}/3`), key)).toEqual([expect.stringMatching(/^y:lock:/)])
 })
@@ -24,7 +23,7 @@ describe.each([
   ['6', Redis],
   ['5', Redis5 as unknown as typeof Redis],
 ])('I1: locks are in the database in which an instance of ioredis %s is', (_, Redis) => {
-  test('after it has selected one, also while it reconnects, and after it was closed', async () => {
+  test('after it has selected one, also while it reconnects, and after it was closed', async ({ key }) => {
     const { url } = await ownServer()
     const proxy = await FaultProxy.open(url)
     const redis = new Redis(proxy.url, { db: 1, retryStrategy: () => 10 })
@@ -33,7 +32,6 @@ describe.each([
       await proxy.close()
     })
     redis.on('error', () => {})
-    const key = freshKey()
     const locksIn = async (db: number) => (await keysWith(plainRedis(`${url}/${db}`), key)).length
     await client({}, redis).tryLock(key)
     expect([await locksIn(1), redis.options.db]).toEqual([1, 1])
@@ -63,11 +61,10 @@ describe.each([
 describe('a URL with keyPrefix', () => {
   const prefixed = () => `${redisUrl()}?keyPrefix=app:`
 
-  test('I1: its clients and those of an instance with the same prefix exclude each other', async () => {
+  test('I1: its clients and those of an instance with the same prefix exclude each other', async ({ key }) => {
     const redis = new Redis(redisUrl(), { keyPrefix: 'app:' })
     onTestFinished(() => redis.disconnect())
     const [one, two] = [client({}, prefixed()), client({}, redis)]
-    const key = freshKey()
     const lease = await one.lock(key)
     expect(await two.tryLock(key)).toBeNull()
     expect(await keysWith(plainRedis(), key)).toEqual([`app:lock:{${key}}`])
@@ -78,12 +75,11 @@ describe('a URL with keyPrefix', () => {
 })
 
 // Each of these settings would break the client's connections if the client did not ignore the setting.
-test.each(['monitor=true', 'scripts=x', 'stringNumbers=true'])(
+test.for(['monitor=true', 'scripts=x', 'stringNumbers=true'])(
   'connection settings in a URL that a lock cannot use are ignored: %s',
-  async said => {
+  async (said, { key }) => {
     const url = `${redisUrl()}?${said}`
     const [holder, waiter] = [client({}, url), client({}, url)]
-    const key = freshKey()
     const lease = await promptly(holder.lock(key))
     const parked = await park(waiter, key)
     expect(await lease.release()).toBe(true)

@@ -1,7 +1,7 @@
 /** Tests the counters and histograms that stats returns for one client. */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { park } from '../kit/parking.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const none = { count: 0, min: 0, max: 0, mean: 0, p50: 0, p90: 0, p99: 0 }
@@ -24,8 +24,7 @@ test('a new client has counted nothing', () => {
   })
 })
 
-test('counts grants, releases and current holds', async () => {
-  const locks = client()
+test('counts grants, releases and current holds', async ({ locks }) => {
   const leases = await Promise.all([1, 2, 3].map(() => locks.lock(freshKey())))
   expect(locks.stats()).toMatchObject({ acquired: 3, holding: 3, released: 0, wait: { count: 3 }, hold: { count: 0 } })
   await leases[0]!.release()
@@ -33,20 +32,18 @@ test('counts grants, releases and current holds', async () => {
   expect(locks.stats()).toMatchObject({ acquired: 3, holding: 2, released: 1, lost: 0, hold: { count: 1 } })
 })
 
-test('counts current waiters, timed-out, refused and failed calls', async () => {
-  const [holder, waiter] = clients(2)
-  const key = freshKey()
-  await holder!.lock(key)
+test('counts current waiters, timed-out, refused and failed calls', async ({ holder, waiter, key }) => {
+  await holder.lock(key)
   const stop = new AbortController()
-  const calls = [waiter!.lock(key, { signal: stop.signal }), waiter!.lock(key, { fair: true, signal: stop.signal })]
+  const calls = [waiter.lock(key, { signal: stop.signal }), waiter.lock(key, { fair: true, signal: stop.signal })]
   const ended = Promise.allSettled(calls)
-  await eventually(() => waiter!.stats().waiting === 2)
-  await waiter!.tryLock(key)
-  await waiter!.tryLock(key, { timeout: 20 })
-  await waiter!.lock(key, { timeout: 20 }).catch(() => {})
+  await eventually(() => waiter.stats().waiting === 2)
+  await waiter.tryLock(key)
+  await waiter.tryLock(key, { timeout: 20 })
+  await waiter.lock(key, { timeout: 20 }).catch(() => {})
   stop.abort()
   await ended
-  expect(waiter!.stats()).toMatchObject({ waiting: 0, timedOut: 2, refused: 1, failed: 2, acquired: 0, wait: none })
+  expect(waiter.stats()).toMatchObject({ waiting: 0, timedOut: 2, refused: 1, failed: 2, acquired: 0, wait: none })
 })
 
 test('counts renewals and losses', async () => {
@@ -57,9 +54,7 @@ test('counts renewals and losses', async () => {
   await renewed.release()
 })
 
-test('the histograms hold the times of waits, holds and hand-offs, in ms', async () => {
-  const locks = client()
-  const key = freshKey()
+test('the histograms hold the times of waits, holds and hand-offs, in ms', async ({ locks, key }) => {
   const first = await locks.lock(key)
   const queued = await park(locks, key, { fair: true })
   await sleep(300)
@@ -83,12 +78,11 @@ test('the histograms hold the times of waits, holds and hand-offs, in ms', async
   }
 })
 
-test('is a snapshot: it does not change, and covers one client only', async () => {
-  const [one, two] = clients(2)
-  const before = one!.stats()
+test('is a snapshot: it does not change, and covers one client only', async ({ one, two }) => {
+  const before = one.stats()
   const copy = structuredClone(before)
-  await one!.lock(freshKey())
-  await two!.lock(freshKey())
+  await one.lock(freshKey())
+  await two.lock(freshKey())
   expect(before).toEqual(copy)
-  expect(one!.stats().acquired).toBe(1)
+  expect(one.stats().acquired).toBe(1)
 })

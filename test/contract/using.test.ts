@@ -1,24 +1,20 @@
 /** Tests that using and wrap run a function under the lock, always release the lock, and report the first error. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type Lease, LockArgumentError, LockLostError, type LockOptions } from '../../src/index.ts'
 import { rejection } from '../kit/outcomes.ts'
 import { ownPlace } from '../kit/place.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { Room } from '../kit/witness.ts'
 
 describe('using', () => {
-  test('returns what fn returns, awaited or not', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('returns what fn returns, awaited or not', async ({ locks, key }) => {
     expect(await locks.using(key, () => 'sync')).toBe('sync')
     expect(await locks.using(key, async () => 'async')).toBe('async')
     expect(await locks.using(key, () => undefined)).toBeUndefined()
   })
 
-  test('fn runs with a lease that is held, and that is no longer held afterwards', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('fn runs with a lease that is held, and that is no longer held afterwards', async ({ locks, key }) => {
     let lease: Lease | undefined
     await locks.using(key, async each => {
       lease = each
@@ -51,17 +47,15 @@ describe('using', () => {
     expect(await locks.isLocked(key)).toBe(false)
   })
 
-  test('I1: calls of several clients run one by one', async () => {
+  test('I1: calls of several clients run one by one', async ({ key }) => {
     const all = clients(3)
-    const key = freshKey()
     const room = new Room()
     await Promise.all(Array.from({ length: 30 }, (_, i) => all[i % 3]!.using(key, lease => room.visit(lease))))
     expect(room.most).toBe(1)
     expect(room.tokens).toHaveLength(30)
   })
 
-  test('I8: rejects with LockLostError if the lease ran out while fn ran', async () => {
-    const key = freshKey()
+  test('I8: rejects with LockLostError if the lease ran out while fn ran', async ({ key }) => {
     const error = await rejection(
       client().using(key, { lease: 200 }, () => sleep(400)),
       LockLostError,
@@ -119,8 +113,7 @@ describe('a release that fails hides neither fn’s result nor its error', () =>
 })
 
 describe('wrap', () => {
-  test('keeps fn’s signature: arguments, this and result', async () => {
-    const locks = client()
+  test('keeps fn’s signature: arguments, this and result', async ({ locks }) => {
     const account = {
       balance: 10,
       add: locks.wrap(freshKey(), async function (this: { balance: number }, amount: number, twice?: boolean) {
@@ -132,9 +125,7 @@ describe('wrap', () => {
     expect(await account.add(5, true)).toBe(25)
   })
 
-  test('I1: runs under the lock of its key', async () => {
-    const [one, two] = clients(2)
-    const key = freshKey()
+  test('I1: runs under the lock of its key', async ({ one, two, key }) => {
     let inside = 0
     let most = 0
     const work = async () => {
@@ -142,14 +133,13 @@ describe('wrap', () => {
       await sleep(5)
       inside -= 1
     }
-    const wrapped = [one!.wrap(key, work), two!.wrap(key, work)]
+    const wrapped = [one.wrap(key, work), two.wrap(key, work)]
     await Promise.all(Array.from({ length: 10 }, (_, i) => wrapped[i % 2]!()))
     expect(most).toBe(1)
-    expect(await one!.isLocked(key)).toBe(false)
+    expect(await one.isLocked(key)).toBe(false)
   })
 
-  test('a key function derives the key from the arguments', async () => {
-    const locks = client()
+  test('a key function derives the key from the arguments', async ({ locks }) => {
     const base = freshKey()
     const keys: string[] = []
     locks.on('acquired', event => keys.push(event.key))
@@ -161,8 +151,7 @@ describe('wrap', () => {
     expect(keys.sort()).toEqual([`${base}:1:a`, `${base}:2:b`])
   })
 
-  test('a key function that throws, or returns a bad key, rejects the call; fn does not run', async () => {
-    const locks = client()
+  test('a key function that throws, or returns a bad key, rejects the call; fn does not run', async ({ locks }) => {
     let ran = false
     const fn = async () => {
       ran = true
@@ -178,9 +167,7 @@ describe('wrap', () => {
     expect(ran).toBe(false)
   })
 
-  test('with a synchronous fn, returns a promise of its result or of its error', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('with a synchronous fn, returns a promise of its result or of its error', async ({ locks, key }) => {
     expect(await locks.wrap(key, (n: number) => n + 1)(1)).toBe(2)
     const failing = locks.wrap(key, () => {
       throw new Error('mine')
@@ -189,9 +176,7 @@ describe('wrap', () => {
     expect(await locks.isLocked(key)).toBe(false)
   })
 
-  test('nested calls re-enter', async () => {
-    const locks = client()
-    const key = freshKey()
+  test('nested calls re-enter', async ({ locks, key }) => {
     const inner = locks.wrap(key, async (n: number) => n * 2, { timeout: 2_000 })
     const outer = locks.wrap(key, async (n: number) => (await inner(n)) + 1)
     expect(await outer(5)).toBe(11)

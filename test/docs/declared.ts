@@ -91,41 +91,18 @@ export const elsewhere: readonly Elsewhere[] = [
     file: '.github/workflows/ci.yml',
     texts: ['redis:8'],
   },
-  {
-    command: 'npx tsx examples/scoped-use.ts',
-    reason: 'has a test of its own',
-    file: 'test/docs/examples/examples.test.ts',
-    texts: [`'scoped-use.ts'`],
-  },
-  {
-    command: 'PORT=8080 npx tsx examples/express.ts',
-    reason: 'has a test of its own',
-    file: 'test/docs/examples/express.test.ts',
-    texts: ['express.ts'],
-  },
-  {
-    command: 'npx tsx scripts/lua-texts.ts lua-texts',
-    reason: 'has a test of its own',
-    file: 'test/lua/lua-texts.test.ts',
-    texts: ['scripts/lua-texts.ts'],
-  },
-  {
-    command: 'node --import tsx examples/prometheus/worker.ts',
-    reason: 'has a test of its own',
-    file: 'test/docs/examples/prometheus.test.ts',
-    texts: ['worker.ts'],
-  },
+  ...[
+    ['npx tsx examples/scoped-use.ts', 'test/docs/examples/examples.test.ts', `'scoped-use.ts'`],
+    ['PORT=8080 npx tsx examples/express.ts', 'test/docs/examples/express.test.ts', 'express.ts'],
+    ['npx tsx scripts/lua-texts.ts lua-texts', 'test/lua/lua-texts.test.ts', 'scripts/lua-texts.ts'],
+    ['node --import tsx examples/prometheus/worker.ts', 'test/docs/examples/prometheus.test.ts', 'worker.ts'],
+    ['node --import tsx examples/quorum/worker.ts', 'test/docs/examples/quorum.test.ts', 'worker.ts'],
+  ].map(([command = '', file = '', text = '']) => ({ command, reason: 'has a test of its own', file, texts: [text] })),
   {
     command: 'docker compose -f examples/quorum/compose.yaml up -d',
     reason: 'would fetch images; the test starts the same servers by the commands of that file',
     file: 'test/docs/examples/quorum.test.ts',
     texts: ['compose.yaml'],
-  },
-  {
-    command: 'node --import tsx examples/quorum/worker.ts',
-    reason: 'has a test of its own',
-    file: 'test/docs/examples/quorum.test.ts',
-    texts: ['worker.ts'],
   },
   {
     command: 'prometheus --config.file=examples/prometheus/prometheus.yml',

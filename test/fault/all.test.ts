@@ -4,10 +4,10 @@
  */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { type Lock, type LockClient, LockTimeoutError } from '../../src/index.ts'
 import { promptly, rejection, within } from '../kit/outcomes.ts'
-import { bluntRedis, client, clients, freshKey, ownServer } from '../kit/redis.ts'
+import { bluntRedis, client, clients, freshKey, ownServer, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 /** How long the server does not answer, in ms. Each tested call has to end before this time is over. */
@@ -39,12 +39,11 @@ test('I6 locks that were taken are given back in the background', async () => {
 })
 
 // This test fails if `left > 0 &&` becomes `left < 0 &&` in src/compose/insistence.ts: the attempt does not ask again.
-test('I4 a single attempt gets a part that another caller gives back at once', async () => {
-  const [locks, other] = clients(2)
+test('I4 a single attempt gets a part that another caller gives back at once', async ({ locks, other }) => {
   for (const at of [0, 1]) {
     const keys = [freshKey(), freshKey(), freshKey()].sort()
-    const taken = await other!.lock(keys[at]!)
-    const call = locks!.all(keys).tryLock()
+    const taken = await other.lock(keys[at]!)
+    const call = locks.all(keys).tryLock()
     await taken.release()
     await (await call)!.release()
   }
@@ -76,18 +75,17 @@ const kindsOf = (locks: LockClient, key: string): Record<string, Lock> => ({
 
 // This test fails if `for (const leave of this.#left.splice(0)) leave()` is removed in src/compose/follower.ts: each call
 // of `all` leaves an entry on the signal.
-test.each(['mutex', 'read', 'write', 'semaphore', 'all'])(
+test.for(['mutex', 'read', 'write', 'semaphore', 'all'])(
   'I7 calls that share one signal leave nothing on it, and nothing in memory: %s',
-  async kind => {
-    const [locks, other] = clients(2)
+  async (kind, { locks, other }) => {
     const { signal } = new AbortController()
     const taken = freshKey()
-    const { mutex, write, semaphore } = kindsOf(other!, taken) as Record<string, Lock>
-    for (const lock of [mutex!, write!, semaphore!, other!.readWrite(`${taken}:read`).write]) await lock.lock()
+    const { mutex, write, semaphore } = kindsOf(other, taken) as Record<string, Lock>
+    for (const lock of [mutex!, write!, semaphore!, other.readWrite(`${taken}:read`).write]) await lock.lock()
     const ended: WeakRef<AbortSignal>[] = []
     for (let i = 0; i < 100; i++) {
-      const free = kindsOf(locks!, freshKey())[kind]!
-      const held = kindsOf(locks!, taken)[kind]!
+      const free = kindsOf(locks, freshKey())[kind]!
+      const held = kindsOf(locks, taken)[kind]!
       await free.using({ signal, timeout: 10_000 }, lease => {
         lease.signal.addEventListener('abort', () => {})
         ended.push(new WeakRef(lease.signal))

@@ -3,12 +3,12 @@
  * computes the client's deadline, so most tests use only one kind. A re-entry is tested with each kind, because each
  * kind has its own script, and that script reports how long the lease lasts.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
 import { kinds } from '../kit/kinds.ts'
 import { outcomeOf } from '../kit/outcomes.ts'
 import { frameProxy } from '../kit/proxies.ts'
-import { bluntRedis, client, freshKey } from '../kit/redis.ts'
+import { bluntRedis, client, freshKey, test } from '../kit/redis.ts'
 import { steppedServer } from '../kit/stepped-server.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
@@ -61,13 +61,12 @@ describe('a holder counts on its lease for no longer than it has asked for', () 
   // .. raised` becomes `' ' .. redis.call('ZSCORE', deadlines, first) - now .. raised` in
   // lua/permits/read-write/re-enter.lua and `Math.min(ends, surelyUntil(sent, claim.lease))` becomes `ends` in
   // src/kinds/queued-kind.ts: the lease of a re-entry into a read-write lock seems to last for a minute.
-  test.each(kinds.filter(({ kind }) => kind !== 'semaphore'))(
+  test.for(kinds.filter(({ kind }) => kind !== 'semaphore'))(
     'after a re-entry: the holder has lost the lock before the next caller gets it ($kind)',
-    async ({ client }) => {
+    async ({ client }, { key }) => {
       const { url, step } = await steppedServer()
       const lease = 2_500
       const [holder, other] = [client({ lease }, url), client({ waiterTtl: 900 }, url)]
-      const key = freshKey()
       const outcome = await outcomeOf(
         holder.using(key, { renew: false }, async outer => {
           await step(-60_000)
@@ -85,12 +84,11 @@ describe('a holder counts on its lease for no longer than it has asked for', () 
   // holder believes that its lease lasts. Even without this change, two callers may hold at the same time, for at most
   // one lease: setting the clock right ends the lease early on the server, but the holder relies on the lease until its
   // own deadline. This is a limit of I1.
-  test('with renewal, then cut off: the holder has lost the lock one lease later', async () => {
+  test('with renewal, then cut off: the holder has lost the lock one lease later', async ({ key }) => {
     const { url, step } = await steppedServer()
     const lease = 1_500
     const proxy = await frameProxy(url)
     const [holder, other] = [client({ lease }, proxy.url), client({ waiterTtl: 900 }, url)]
-    const key = freshKey()
     const held = await holder.lock(key)
     await step(-60_000)
     await sleep(700) // long enough for an automatic renewal

@@ -2,13 +2,13 @@
  * Tests jumps of the time of day. If a client's time of day jumps, it asks Redis about its holds. Redis measures leases
  * by the server's time of day.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { aborted, within } from '../kit/outcomes.ts'
 import { park, parkQuietly, queueOf } from '../kit/parking.ts'
 import { Peer } from '../kit/peer.ts'
-import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
+import { client, freshKey, nothingLeft, plainRedis, test } from '../kit/redis.ts'
 import { steppedServer } from '../kit/stepped-server.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
@@ -58,10 +58,9 @@ test.each([DAY, -DAY])(
 
 // This test fails if `if (this.#behind(since) > 0) this.#ask([...this.#table.holds.values()])` is removed in
 // src/key/holds.ts: the holder of the fixed lease does not learn of its loss.
-test.each(kinds)(
+test.for(kinds)(
   'the time of day of a process jumps past its leases: I8, it asks Redis about every hold at once ($kind)',
-  async ({ peer: start, nameOf }) => {
-    const key = freshKey()
+  async ({ peer: start, nameOf }, { key }) => {
     const [peer, redis] = [await start(), plainRedis()]
     const [kept, gone] = [await peer.lock(freshKey()), await peer.lock(key, { lease: STEP })]
     await redis.del(await redis.keys(`${nameOf(key)}*`))
@@ -78,11 +77,10 @@ describe('the time of day of Redis steps', () => {
 
   // This test fails if `if clock < micros then` becomes `if micros then` in lua/shared/clock.lua: when the time of day
   // goes back, new tokens are smaller than earlier tokens.
-  test.each(kinds.flatMap(each => [STEP, -STEP].map(step => ({ ...each, step }))))(
+  test.for(kinds.flatMap(each => [STEP, -STEP].map(step => ({ ...each, step }))))(
     'by $step ms, and back, and again: I2, tokens increase ($kind)',
-    async ({ step, client }) => {
+    async ({ step, client }, { key }) => {
       const { url, step: stepTo } = await steppedServer()
-      const key = freshKey()
       const locks = client({ ...options, tokenMemory: 100 }, url)
       const tokens: number[] = []
       for (const offset of [0, step, 0, -step, step, 0]) {
@@ -101,11 +99,10 @@ describe('the time of day of Redis steps', () => {
   // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `return` in
   // src/key/holds.ts: the holder is not notified before its own deadline. Even without this change, the lease ends
   // early on the server, and the holder learns of this only by its next renewal. This is a limit of I1.
-  test.each(kindsAndWays)(
+  test.for(kindsAndWays)(
     'forward, while a caller holds: I2 I4 I8, the next caller is granted, the holder is notified ($kind, fair: $fair)',
-    async ({ fair, client }) => {
+    async ({ fair, client }, { key }) => {
       const { url, redis, step } = await steppedServer()
-      const key = freshKey()
       const [holder, other] = [client(options, url), client(options, url)]
       const held = await holder.lock(key)
       const notified = aborted(held.signal)
@@ -128,11 +125,10 @@ describe('the time of day of Redis steps', () => {
   // again. (With the first change alone, the script would fail, because this waiter has no position in the queue.) It
   // also fails if `line, 'NX'` becomes `line, 'XX'` in lua/shared/rejoin.lua and `redis.call('ZRANK', line, claim) + 1`
   // becomes `(redis.call('ZRANK', line, claim) or 0) + 1` in lua/permits/semaphore/position.lua, for the same reason.
-  test.each(kinds)(
+  test.for(kinds)(
     'forward, just before a release: I4, each waiter that seems to have expired is granted within a heartbeat ($kind)',
-    async ({ client }) => {
+    async ({ client }, { key }) => {
       const { url, redis, step } = await steppedServer()
-      const key = freshKey()
       const [holder, ...others] = [client(options, url), client(options, url), client(options, url)]
       const held = await holder!.lock(key)
       const waits = []
@@ -152,11 +148,10 @@ describe('the time of day of Redis steps', () => {
 
   // This test fails if `if clock < micros then` becomes `if micros then` in lua/shared/clock.lua: the waiter that came
   // later has the smaller ticket.
-  test.each(kinds)(
+  test.for(kinds)(
     'back, while callers wait: I1 I3 I4, a release hands the lock on at once, in order of arrival ($kind)',
-    async ({ client }) => {
+    async ({ client }, { key }) => {
       const { url, redis, step } = await steppedServer()
-      const key = freshKey()
       const [holder, first, second] = [client(options, url), client(options, url), client(options, url)]
       const held = await holder!.lock(key)
       const { lease: one } = await parkQuietly(first!, key, { fair: true })

@@ -1,12 +1,12 @@
 /** Tests leases that the program forgets: it neither releases them nor keeps them, and they are renewed. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import type { LockClient, LockError } from '../../src/index.ts'
 import { instrument } from '../../src/opentelemetry/index.ts'
 import { heard } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 setFlagsFromString('--expose-gc')
@@ -77,8 +77,7 @@ test.each(Object.entries(ways))('the lease of %s: is reported once, and the lock
 
 // This test fails if `if (hold.state.is !== 'held' || hold.renewUntil <= this.#clock.now()) return` is removed in
 // src/key/holds.ts: a released lease is reported too.
-test('a lease that was released, is kept, or is fixed, is not reported', async () => {
-  const locks = client()
+test('a lease that was released, is kept, or is fixed, is not reported', async ({ locks }) => {
   const errors = heard(locks, 'error')
   const kept = await locks.lock(freshKey())
   const released: Way = async (locks, key) => {

@@ -2,11 +2,11 @@
  * Tests requests that are still in transit when the client gives up their connection. Such a request reaches Redis
  * after everything that the client sends on its next connection. The client no longer waits for the reply.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { kinds } from '../kit/kinds.ts'
 import { outcomeOf, within } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
-import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
+import { nothingLeft, plainRedis, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const patient = { waiterTtl: 60_000, lease: 60_000 }
@@ -15,10 +15,9 @@ const gone = new Error('no longer')
 describe('a request arrives after its client has given up the connection', () => {
   // This test fails if `-- include: live` becomes `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) >
   // known` becomes `false` in lua/mutex/renew.lua: the late renewal prolongs another caller's hold.
-  test.each(kinds)(
+  test.for(kinds)(
     'a renewal, after another caller has taken the lock: I5, it changes nothing ($kind)',
-    async ({ client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ client, clientBehindProxy }, { key }) => {
       const { locks, proxy } = await clientBehindProxy(patient)
       const lease = await locks.lock(key)
       const late = proxy.rule({ direction: 'up', name: 'renew', times: 1 }, 'sever')
@@ -39,10 +38,9 @@ describe('a request arrives after its client has given up the connection', () =>
   // release ends another caller's hold. It also fails if `dropped = hold == id` becomes `dropped = hold ~= nil` in
   // lua/shared/drop.lua, for the same reason. It also fails if `redis.call('HDEL', lock, id)` is removed in
   // lua/shared/give-up.lua, for the same reason.
-  test.each(kinds)(
+  test.for(kinds)(
     'a release, after another caller has taken the lock: I5, it changes nothing ($kind)',
-    async ({ client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ client, clientBehindProxy }, { key }) => {
       const { locks, proxy } = await clientBehindProxy(patient)
       const lease = await locks.lock(key)
       const late = proxy.rule({ direction: 'up', name: 'release', times: 1 }, 'sever')
@@ -58,10 +56,9 @@ describe('a request arrives after its client has given up the connection', () =>
 
   // This test fails if `.giveBack({ key: locks.keys.keyOf(lock) as string, id })` becomes ``
   // in src/session.ts: the grant is not given back.
-  test.each(kinds)(
+  test.for(kinds)(
     'a queued acquire, after its caller has left: I4 I7, its grant is given back at once ($kind)',
-    async ({ client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ client, clientBehindProxy }, { key }) => {
       const { locks, proxy } = await clientBehindProxy(patient)
       const [holder, next] = [client(patient), client(patient)]
       const held = await holder.lock(key)
@@ -85,10 +82,9 @@ describe('a request arrives after its client has given up the connection', () =>
 
   // This test fails if `hold.state.is === 'releasing' && token > hold.token` becomes `false` in src/kind-client.ts: the
   // client does not give the second grant back, so that grant lasts until its lease ends.
-  test.each(kinds)(
+  test.for(kinds)(
     'a queued acquire, granted a second time while the release of the first grant is unanswered: I4, the second grant is given back at once ($kind)',
-    async ({ client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ client, clientBehindProxy }, { key }) => {
       const { locks, proxy } = await clientBehindProxy(patient)
       const [holder, next] = [client(patient), client(patient)]
       const first = await holder.lock(key)
@@ -119,10 +115,9 @@ describe('a request arrives after its client has given up the connection', () =>
   // lua/shared/grant.lua: the hold outlasts its lease. It also fails if `now + lease` becomes `now + 9 * lease` in
   // lua/shared/hold.lua, for the same reason. Redis cannot tell an unwanted hold from any other hold. So the test
   // checks only that the hold ends with its lease.
-  test.each(kinds)(
+  test.for(kinds)(
     'an acquire of a free lock, after its caller has left: I4, the unwanted hold ends with its lease ($kind)',
-    async ({ client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ client, clientBehindProxy }, { key }) => {
       const lease = 800
       const { locks, proxy } = await clientBehindProxy()
       const looking = client()

@@ -2,13 +2,13 @@
  * Tests waiters that give up shortly before or after their grant, at moments that are 0.25 ms apart. The message of the
  * grant may be late.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { outcomeOf, within } from '../kit/outcomes.ts'
 import { park, parkMany } from '../kit/parking.ts'
 import type { Where } from '../kit/proxies.ts'
-import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
+import { freshKey, nothingLeft, plainRedis, test } from '../kit/redis.ts'
 import { at } from '../kit/time.ts'
 
 /**
@@ -118,10 +118,9 @@ async function refusedOr(locks: LockClient, outcome: Promise<unknown>): Promise<
 // Two parts of the client can give the grant back, so only both changes together do harm. This test fails if `if
 // (leaves) this.port.leave(waiter)` is removed in src/key/key-state.ts and `.giveBack({ key: locks.keys.keyOf(lock) as
 // string, id })` becomes `` in src/session.ts: the grant stays with a waiter that has left.
-test.each(kinds)(
+test.for(kinds)(
   'a hundred waiters give up at once: I4 I7, the lock passes to the remaining waiter ($kind)',
-  async ({ client }) => {
-    const key = freshKey()
+  async ({ client }, { key }) => {
     const [locks, next] = [client(patient), client(patient)]
     const held = await locks.lock(key)
     const controller = new AbortController()

@@ -2,14 +2,14 @@
  * Tests connections that Redis closes, because an operator runs CLIENT KILL or because a subscriber's output piles up.
  */
 import type { Redis } from 'ioredis'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { type Kinds, kinds, kindsAndWays } from '../kit/kinds.ts'
 import { heard, within } from '../kit/outcomes.ts'
 import { park, parkQuietly } from '../kit/parking.ts'
 import { frameProxy, warm } from '../kit/proxies.ts'
-import { freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
+import { freshKey, nothingLeft, ownServer, plainRedis, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 /** With these options, no heartbeat comes and no lease ends during a test. */
@@ -68,11 +68,10 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
   // reconnect. (The tests in which command connections are killed do not fail: after a reconnect of its command
   // connection, a client checks its locks anyway.) It also fails if `call.error = this.#torn ?? error` becomes `return
   // this.#fail(call, new LockConnectionError('lost', error))` in src/redis/connection.ts: calls are rejected.
-  test.each(kinds.flatMap(each => Object.keys(fairnesses).map(how => ({ ...each, how }))))(
+  test.for(kinds.flatMap(each => Object.keys(fairnesses).map(how => ({ ...each, how }))))(
     'I1 I2 I4: under load, all callers are served ($kind, $how)',
-    async ({ how, client }) => {
+    async ({ how, client }, { key }) => {
       const { url } = await ownServer()
-      const key = freshKey()
       const clients = Array.from({ length: 4 }, () => client(patient, url))
       const history = new Memory()
       await killing(url, clients, () =>
@@ -97,11 +96,10 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
   // if only command connections are killed: a release passes over a waiter only if its inbox has no subscriber.) It
   // also fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in
   // lua/permits/tend.lua, for the same reason.
-  test.each(kinds)(
+  test.for(kinds)(
     'I3: fair waiters are granted in the order of their tickets, except waiters whose connection was cut at that time ($kind)',
-    async ({ client }) => {
+    async ({ client }, { key }) => {
       const { url } = await ownServer()
-      const key = freshKey()
       const holder = client(patient, url)
       const parties = Array.from({ length: 4 }, () => client(patient, url))
       const held = await holder.lock(key)
@@ -200,11 +198,10 @@ describe('a subscriber is cut by client-output-buffer-limit', () => {
 
   // This test fails if `this.io.look(key)` is removed in src/kind-client.ts: the client does not check its locks after
   // the reconnect.
-  test.each(kindsAndWays)(
+  test.for(kindsAndWays)(
     'I1 I4: a waiter learns of a missed release once its client is back ($kind, fair: $fair)',
-    async ({ fair, ...kind }) => {
+    async ({ fair, ...kind }, { key }) => {
       const { url, redis, proxy, holder, locks } = await scene(kind)
-      const key = freshKey()
       const held = await holder.lock(key)
       const { lease: wait } = await parkQuietly(locks, key, { fair })
       const subscribers = (await backlogs(redis)).length

@@ -1,11 +1,11 @@
 /** Tests processes that are killed without any notice (by SIGKILL) while they hold locks and wait for locks. */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { LockQueueFullError } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { PROMPT, rejection, within } from '../kit/outcomes.ts'
 import { park, parkQuietly } from '../kit/parking.ts'
-import { freshKey, keysWith, nothingLeft, plainRedis } from '../kit/redis.ts'
+import { keysWith, nothingLeft, plainRedis, test } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
 /**
@@ -18,10 +18,9 @@ const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
 // src/key/key-state.ts: the waiter notices too late that the lease has lapsed. It also fails if `-- include: lapse`
 // becomes `local more, word = false, 'expiry'` in lua/permits/acquire.lua and `-- include: lapse` becomes `local more,
 // word = false, 'expiry'` in lua/permits/tend.lua: the dead process's lock is never free.
-test.each(kindsAndWays)(
+test.for(kindsAndWays)(
   'of the holder: I1 I4 I7, the next caller is granted when its lease ends, nothing is left ($kind, fair: $fair)',
-  async ({ fair, client, peer: start }) => {
-    const key = freshKey()
+  async ({ fair, client, peer: start }, { key }) => {
     const lease = 1_000
     const peer = await start({ lease, tokenMemory: 200 })
     // The next heartbeat would come after 20 s. The waiter is granted in time, because it knows when the lease ends and
@@ -46,10 +45,9 @@ test.each(kindsAndWays)(
 
 // This test fails if `Math.max(lease, minHold)` becomes `lease` in src/kinds/claim.ts: the next caller is granted when
 // the lease of the dead process ends.
-test.each(kinds)(
+test.for(kinds)(
   'of a holder with `minHold`: I1, the lock stays taken until then, and longer than the lease ($kind)',
-  async ({ client, peer: start }) => {
-    const key = freshKey()
+  async ({ client, peer: start }, { key }) => {
     const peer = await start({ ...long, lease: 200 })
     const begun = performance.now()
     await peer.lock(key, { minHold: 2_000 })
@@ -62,11 +60,10 @@ test.each(kinds)(
 
 // This test fails if `alive = deadline and deadline - WAITER >= now` becomes `alive = true` in lua/shared/alive.lua: the
 // dead waiter counts for `maxWaiters`.
-test.each(kinds)(
+test.for(kinds)(
   'of a waiter: it counts for `maxWaiters` no longer than it may come back ($kind)',
-  async ({ client, peer: start }) => {
+  async ({ client, peer: start }, { key }) => {
     const locks = client()
-    const key = freshKey()
     const held = await locks.lock(key)
     const peer = await start({ waiterTtl: 600 })
     peer.lock(key, { fair: true }).catch(() => {})
@@ -83,10 +80,9 @@ test.each(kinds)(
 // This test fails if `if latest < now + holder:match(WAITING, HELD_TERMS_AT) then` becomes `if false then` in
 // lua/shared/drop.lua and `if brief then` becomes `if false then` in lua/permits/read-write/re-enter.lua: the waiter
 // looks only at its next heartbeat, after 20 s.
-test.each(kindsAndWays.filter(({ kind }) => kind !== 'semaphore'))(
+test.for(kindsAndWays.filter(({ kind }) => kind !== 'semaphore'))(
   'of one holder of an owner, while the other one releases: I4, the next caller is granted when the last lease ends ($kind, fair: $fair)',
-  async ({ fair, client, peer: start }) => {
-    const key = freshKey()
+  async ({ fair, client, peer: start }, { key }) => {
     const [first, other] = [client(long), client(long)]
     const peer = await start(long)
     const held = await first.lock(key, { owner: 'import' })
@@ -103,10 +99,9 @@ test.each(kindsAndWays.filter(({ kind }) => kind !== 'semaphore'))(
 
 // This test fails if `if reached ~= 0 then` becomes `if true then` in lua/shared/promote.lua: the lock goes to a dead
 // waiter. It also fails if `if reached == 0 then` becomes `if false then` in lua/shared/admit.lua, for the same reason.
-test.each(kinds.flatMap(each => [1, 50].map(dead => ({ ...each, dead }))))(
+test.for(kinds.flatMap(each => [1, 50].map(dead => ({ ...each, dead }))))(
   'of $dead waiters at the head of the queue: I3 I4 I7, the release itself passes over them; the others keep their order ($kind)',
-  async ({ dead, client, peer: start }) => {
-    const key = freshKey()
+  async ({ dead, client, peer: start }, { key }) => {
     const peer = await start(long)
     const [holder, first, second] = [client(long), client(long), client(long)]
     const held = await holder.lock(key)
@@ -126,10 +121,9 @@ test.each(kinds.flatMap(each => [1, 50].map(dead => ({ ...each, dead }))))(
 
 // This test fails if `if reached ~= 0 then` becomes `if true then` in lua/shared/promote.lua: the lock goes to a dead
 // waiter. It also fails if `if reached == 0 then` becomes `if false then` in lua/shared/admit.lua, for the same reason.
-test.each(kinds)(
+test.for(kinds)(
   'of all queued waiters: I4, an unfair caller gets the lock at once ($kind)',
-  async ({ client, peer: start }) => {
-    const key = freshKey()
+  async ({ client, peer: start }, { key }) => {
     const held = await client(long).lock(key)
     const peer = await start(long)
     await peer.queue(key, 50, { fair: true })
@@ -143,10 +137,9 @@ test.each(kinds)(
 // This test fails if `if reached ~= 0 then` becomes `if true then` in lua/shared/promote.lua: each of the twenty dead
 // waiters gets the lock and keeps it for a lease. It also fails if `if reached == 0 then` becomes `if false then` in
 // lua/shared/admit.lua, for the same reason.
-test.each(kinds)(
+test.for(kinds)(
   'of a process that holds, and has twenty fair waiters among those of other processes: I1 I3 I4 I7 ($kind)',
-  async ({ client, peer: start }) => {
-    const key = freshKey()
+  async ({ client, peer: start }, { key }) => {
     const lease = 1_200
     const peer = await start({ ...long, lease })
     const [others, redis] = [[client({ waiterTtl: 1_500 }), client({ waiterTtl: 1_500 })], plainRedis()]
@@ -178,10 +171,9 @@ test.each(kinds)(
 // This test fails if `redis.call('PEXPIREAT', queue, queued)` becomes `redis.call('EXISTS', queue)` in
 // lua/shared/enqueue.lua: the queue of dead waiters remains for ever. It also fails if `redis.call('PEXPIREAT',
 // deadlines, keep)` becomes `redis.call('EXISTS', deadlines)` in lua/shared/hold.lua: the deadlines remain, too.
-test.each(kinds)(
+test.for(kinds)(
   'of all processes: I7, nothing at all is left in Redis after their leases and waiters have expired ($kind)',
-  async ({ peer: start }) => {
-    const key = freshKey()
+  async ({ peer: start }, { key }) => {
     const terms = { lease: 600, waiterTtl: 500, tokenMemory: 200 }
     const peers = [await start(terms), await start(terms)]
     await peers[0]!.lock(key)

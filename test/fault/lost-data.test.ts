@@ -1,12 +1,12 @@
 /** Tests a Redis that answers but has lost the data of a lock, or has another value in its place. */
 import type { Redis } from 'ioredis'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type Lock, LockConnectionError, LockLostError } from '../../src/index.ts'
 import type { SemaphoreOptions } from '../../src/options.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { aborted, outcomeOf, within } from '../kit/outcomes.ts'
 import { parkQuietly } from '../kit/parking.ts'
-import { client, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
+import { client, nothingLeft, ownServer, plainRedis, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const options = { lease: 1_800, waiterTtl: 1_500 }
@@ -51,13 +51,12 @@ describe.each(Object.entries(losses))('%s', (name, lose) => {
   // this.#lose(hold, 'Redis no longer knows this hold')` becomes `renewed = this.#clock.now() + question.ms` in
   // src/key/holds.ts: a missing hold counts as renewed, and the holder is never notified (I8). It also fails if `elseif
   // holds == 0 then` becomes `elseif false then` in lua/shared/lapse.lua: a hold without a deadline never ends.
-  test.each(losing(name))(
+  test.for(losing(name))(
     'I2 I4 I5 I8: the next caller is granted a larger token; the holder is notified and harms no other caller ($kind, fair: $fair)',
-    async ({ fair, client, nameOf }) => {
+    async ({ fair, client, nameOf }, { key }) => {
       const { url } = await ownServer()
       const redis = plainRedis(url)
       const [holder, other, later] = [client(options, url), client(options, url), client(options, url)]
-      const key = freshKey()
       const held = await holder.lock(key)
       const notified = aborted(held.signal)
       const { lease: wait } = await parkQuietly(other, key, { fair })
@@ -85,12 +84,11 @@ describe.each(Object.entries(losses))('%s', (name, lose) => {
 // lua/mutex/tend.lua: positions in the queue follow the order of the heartbeats, and not the tickets. It also fails if
 // `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua,
 // for the same reason.
-test.each(kinds)(
+test.for(kinds)(
   'only the queue is lost: I3 I4, waiters join again in their old positions ($kind)',
-  async ({ client, nameOf }) => {
+  async ({ client, nameOf }, { key }) => {
     const { url } = await ownServer()
     const redis = plainRedis(url)
-    const key = freshKey()
     const [holder, slow, quick] = [client({}, url), client({ waiterTtl: 3_000 }, url), client({ waiterTtl: 900 }, url)]
     const held = await holder.lock(key)
     const { lease: first } = await parkQuietly(slow, key, { fair: true })
@@ -106,11 +104,10 @@ test.each(kinds)(
 
 // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `renewed = this.#clock.now()
 // + question.ms` in src/key/holds.ts: a missing hold counts as renewed, and the holder is never notified.
-test.each(kinds)(
+test.for(kinds)(
   'a restart without data: I2 I4 I8, processes are notified, and continue ($kind)',
-  async ({ client, peer }) => {
+  async ({ client, peer }, { key }) => {
     const server = await ownServer()
-    const key = freshKey()
     const terms = { ...options, lease: 12_000 }
     const [first, second] = [await peer(terms, server.url), await peer(terms, server.url)]
     const held = await first.lock(key)
@@ -130,14 +127,13 @@ test.each(kinds)(
 describe.each(['', ':q', ':d'])('the key <lock>%s has the wrong type', suffix => {
   // This test fails if `now - (waiter.seen ?? waiter.since) >= this.patience` becomes `false` in src/key/io.ts: the
   // fair waiter is never rejected.
-  test.each(kinds.filter(({ kind }) => kind !== 'mutex' || suffix !== ':d'))(
+  test.for(kinds.filter(({ kind }) => kind !== 'mutex' || suffix !== ':d'))(
     'I6 I8: holder and waiters settle with a clear error; the key is left alone; once it is deleted, the lock works again ($kind)',
-    async ({ client, nameOf }) => {
+    async ({ client, nameOf }, { key }) => {
       const { url } = await ownServer()
       const redis = plainRedis(url)
       const terms = { ...options, outageTimeout: 1_000 }
       const [holder, other] = [client(terms, url), client(terms, url)]
-      const key = freshKey()
       const name = nameOf(key) + suffix
       const held = await holder.lock(key)
       const notified = aborted(held.signal)
@@ -167,10 +163,9 @@ describe.each(['', ':q', ':d'])('the key <lock>%s has the wrong type', suffix =>
 
 // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `renewed = this.#clock.now()
 // + question.ms` in src/key/holds.ts: a missing hold counts as renewed, and the holder is never notified.
-test.each(kinds)(
+test.for(kinds)(
   'a key expires because of an operator’s PEXPIRE: I4 I8, the effect is that of a deletion ($kind)',
-  async ({ client, nameOf }) => {
-    const key = freshKey()
+  async ({ client, nameOf }, { key }) => {
     const redis = plainRedis()
     const terms = { ...options, lease: 4_500 }
     const [holder, other] = [client(terms), client(terms)]
@@ -188,12 +183,11 @@ test.each(kinds)(
 
 // This test fails if `if room then` becomes `if room and stands ~= member then` in lua/permits/semaphore/groups/settle.lua:
 // a heartbeat does not bring a group back whose place in the turns was lost.
-test.each(['', ':q', ':w', ':t', ':s'])(
+test.for(['', ':q', ':w', ':t', ':s'])(
   'only the key "%s" of a semaphore with groups is lost: I1 I3 I4, waiters continue in the order of their groups',
-  async suffix => {
+  async (suffix, { key }) => {
     const { url } = await ownServer()
     const redis = plainRedis(url)
-    const key = freshKey()
     const [one, two] = [client(options, url), client(options, url)].map(locks => locks.semaphore(key, 2)) as [
       Lock<SemaphoreOptions>,
       Lock<SemaphoreOptions>,

@@ -2,13 +2,13 @@
  * Tests requests that Redis executes although the reply is lost and the connection is cut. The client sends the request
  * again, but the request takes effect only once.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { outcomeOf, within } from '../kit/outcomes.ts'
 import { park, parkQuietly, ways } from '../kit/parking.ts'
 import { clientBehindProxy, hasty, warm } from '../kit/proxies.ts'
-import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
+import { freshKey, nothingLeft, plainRedis, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 /** With these options, no heartbeat comes and no lease ends during a test. */
@@ -18,10 +18,9 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   // This test fails if `if lives and lives >= now then` becomes `if false then` in lua/mutex/acquire.lua: the second
   // execution is refused, because the first has taken the lock. It also fails if `if lives then` becomes `if false
   // then` in lua/permits/acquire.lua, for the same reason.
-  test.each(kindsAndWays)(
+  test.for(kindsAndWays)(
     'of an acquire: I1 I5, there is one hold, and nothing of it is left after one release ($kind, fair: $fair)',
-    async ({ fair, client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ fair, client, clientBehindProxy }, { key }) => {
       const { locks, proxy } = await clientBehindProxy(patient)
       const lost = proxy.rule({ direction: 'down', name: 'acquire', times }, 'cut')
       const lease = await within(3_000, locks.lock(key, { fair }))
@@ -37,10 +36,9 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   // claim)` in lua/mutex/acquire.lua: the second execution gives the waiter a new ticket, so it is behind the later
   // waiter. It also fails if `redis.call('ZADD', line, 'NX', ticket, claim)` becomes `redis.call('ZADD', line, ticket,
   // claim)` in lua/shared/join.lua, for the same reason.
-  test.each(kinds)(
+  test.for(kinds)(
     'of an acquire that was queued: I3, the waiter has one position, the original one ($kind)',
-    async ({ client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ client, clientBehindProxy }, { key }) => {
       const { locks, proxy } = await clientBehindProxy(patient)
       const [looking, later] = [client(patient), client(patient)]
       const held = await looking.lock(key)
@@ -63,10 +61,9 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   // This test fails if `status === 'released' || repeated` becomes `status === 'released'` in src/kinds/queued-kind.ts:
   // the release that ended the hold resolves to false. It also fails if `redis.call('HDEL', lock, id)` is removed in
   // lua/shared/give-up.lua: the second execution ends the hold again, and so frees the next holder's permits.
-  test.each(['another', 'the same'].flatMap(where => kindsAndWays.map(each => ({ ...each, where }))))(
+  test.for(['another', 'the same'].flatMap(where => kindsAndWays.map(each => ({ ...each, where }))))(
     'of a release: I5, it resolves to true exactly once, and the next holder, of $where client, keeps the lock ($kind, fair: $fair)',
-    async ({ where, fair, client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ where, fair, client, clientBehindProxy }, { key }) => {
       const { locks, proxy } = await clientBehindProxy(patient)
       const next = where === 'the same' ? locks : client(patient)
       const lease = await locks.lock(key)
@@ -103,10 +100,9 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: a repeated leave ends the next holder's hold.
   // (Only both changes together do harm.) It also fails if `redis.call('HDEL', lock, id)` is removed in
   // lua/shared/give-up.lua: the second execution gives back the next holder's permits.
-  test.each(kinds)(
+  test.for(kinds)(
     'of a leave that gave a grant back: I5 I7, the lock is handed on once ($kind)',
-    async ({ client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ client, clientBehindProxy }, { key }) => {
       const { locks, proxy } = await clientBehindProxy(patient)
       const next = client(patient)
       const held = await next.lock(key)
@@ -138,10 +134,9 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
 
   // This test fails if `call.repeated = true` becomes `return this.#fail(call, new LockConnectionError('unknown',
   // error))` in src/redis/connection.ts: a request without a reply is not sent again.
-  test.each(kinds)(
+  test.for(kinds)(
     'of a renewal: the lease stays held, and its deadline is not later than Redis’s ($kind)',
-    async ({ client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ client, clientBehindProxy }, { key }) => {
       const { locks, proxy } = await clientBehindProxy(patient)
       const lease = await locks.lock(key, { lease: 2_000 })
       const lost = proxy.rule({ direction: 'down', name: 'renew', times }, 'cut')
@@ -159,10 +154,9 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
 
 // This test fails if `if (leaves) this.port.leave(waiter)` is removed in src/key/key-state.ts: Redis has granted the
 // lock to the woken waiter, which has given up, so no other caller gets the lock.
-test.each(kinds)(
+test.for(kinds)(
   'of the attempt of a woken waiter that gives up: I4 I6 I7, the lock is passed on at once ($kind)',
-  async ({ client, clientBehindProxy }) => {
-    const key = freshKey()
+  async ({ client, clientBehindProxy }, { key }) => {
     const { locks, proxy } = await clientBehindProxy(patient)
     const other = client(patient)
     const held = await client().lock(key)
@@ -187,10 +181,9 @@ test.each(kinds)(
 
 // This test fails if `call.repeated = true` becomes `return this.#fail(call, new LockConnectionError('unknown',
 // error))` in src/redis/connection.ts: the request is not sent again at once.
-test.each(kinds)(
+test.for(kinds)(
   'a leave that does not arrive is sent again: I7, no position in the queue stays taken ($kind)',
-  async ({ client, clientBehindProxy }) => {
-    const key = freshKey()
+  async ({ client, clientBehindProxy }, { key }) => {
     const { locks, proxy } = await clientBehindProxy(patient)
     const looking = client()
     await looking.lock(key)

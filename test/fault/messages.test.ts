@@ -2,13 +2,13 @@
  * Tests messages that are lost, duplicated, early, late or forged. Messages are only hints: a wrong message may cost
  * time or a request, but never a lock.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { type Kinds, kinds, kindsAndWays } from '../kit/kinds.ts'
 import { aborted, outcomeOf, within } from '../kit/outcomes.ts'
 import { park, parkQuietly } from '../kit/parking.ts'
 import { clientBehindProxy, type FrameProxy } from '../kit/proxies.ts'
-import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
+import { freshKey, nothingLeft, plainRedis, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 /** With these options, no heartbeat comes and no lease ends during a test. */
@@ -25,10 +25,9 @@ describe('messages are lost', () => {
 
   // This test fails if `Math.min(ttl + AFTER_LAPSE, this.port.pause)` becomes `ttl + AFTER_LAPSE` in
   // src/key/key-state.ts: no waiter checks before the lease ends.
-  test.each(kindsAndWays)(
+  test.for(kindsAndWays)(
     'the message of a release: I4, the waiter notices within a heartbeat ($kind, fair: $fair)',
-    async ({ fair, client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ fair, client, clientBehindProxy }, { key }) => {
       const { locks, proxy } = await clientBehindProxy({ waiterTtl })
       const lost = allMessages(proxy, 'drop')
       const held = await client().lock(key)
@@ -45,10 +44,9 @@ describe('messages are lost', () => {
   // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `renewed =
   // this.#clock.now() + question.ms` in src/key/holds.ts: a missing hold counts as renewed, and the holder is never
   // notified.
-  test.each(kinds)(
+  test.for(kinds)(
     'the message of a forced release: I8, the holder learns of it by its next renewal ($kind)',
-    async ({ client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ client, clientBehindProxy }, { key }) => {
       const { locks, proxy } = await clientBehindProxy({ lease: 1_500 })
       const lost = proxy.rule({ direction: 'down', name: 'lost' }, 'drop')
       const { signal } = await locks.lock(key)
@@ -88,10 +86,9 @@ describe('every message comes twice', () => {
 
 // This test fails if `if (waiter) {` becomes `if (waiter?.refusal) {` in src/kind-client.ts: the waiter's grant is
 // given back.
-test.each(kinds)(
+test.for(kinds)(
   'a grant comes before the reply that its waiter is queued: I4, the grant counts at once ($kind)',
-  async ({ client, clientBehindProxy }) => {
-    const key = freshKey()
+  async ({ client, clientBehindProxy }, { key }) => {
     const { locks, proxy } = await clientBehindProxy(patient)
     const holder = client(patient)
     const held = await holder.lock(key)
@@ -116,10 +113,9 @@ describe('a grant comes late', () => {
   // another caller's hold. (Only both changes together do harm.) It also fails if `redis.call('HDEL', lock, id)` is
   // removed in lua/shared/give-up.lua: the grant is given back twice, and the second time frees the next holder's
   // permits.
-  test.each(kinds)(
+  test.for(kinds)(
     'after its waiter has given up and the next caller holds: I1 I5, that caller keeps the lock ($kind)',
-    async ({ client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ client, clientBehindProxy }, { key }) => {
       const { locks, proxy } = await clientBehindProxy(patient)
       const [holder, next] = [client(patient), client(patient)]
       const held = await holder.lock(key)
@@ -142,10 +138,9 @@ describe('a grant comes late', () => {
   )
 
   // This test fails if `token > (this.refusal?.clock ?? 0)` becomes `true` in src/key/waiter.ts: two callers hold.
-  test.each(kinds)(
+  test.for(kinds)(
     'after the grant has lapsed, another caller holds, and the waiter has joined again: I1, the client does not believe the message ($kind)',
-    async ({ client, clientBehindProxy, nameOf }) => {
-      const key = freshKey()
+    async ({ client, clientBehindProxy, nameOf }, { key }) => {
       const { locks, proxy } = await clientBehindProxy({ waiterTtl: 600 })
       const [holder, other] = [client(patient), client(patient)]
       const held = await holder.lock(key)

@@ -1,12 +1,12 @@
 /** Tests a network that silently stops between a client and Redis, in one direction or in both. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type Lease, type LockClient, LockConnectionError, LockLostError } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { aborted, heard, outcomeOf, within } from '../kit/outcomes.ts'
 import { parkQuietly, ways } from '../kit/parking.ts'
 import { clientBehindProxy, type Direction, type FrameProxy } from '../kit/proxies.ts'
-import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
+import { client, freshKey, nothingLeft, plainRedis, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const directions: Direction[] = ['up', 'down']
@@ -25,10 +25,9 @@ describe('a holder is cut off for longer than its lease', () => {
   // late release ends the next holder's hold. It also fails if `redis.call('HDEL', lock, (table.unpack or
   // unpack)(over))` is removed in lua/shared/lapse.lua: the late release ends the lapsed hold a second time, which frees
   // the next holder's permits.
-  test.each(kindsAndWays)(
+  test.for(kindsAndWays)(
     'I1 I5 I8: the holder is notified before the next caller holds; its late requests change nothing ($kind, fair: $fair)',
-    async ({ fair, client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ fair, client, clientBehindProxy }, { key }) => {
       const { locks, proxy } = await clientBehindProxy({ lease })
       const other = client()
       const history = new Memory()
@@ -83,10 +82,9 @@ test('a holder is cut off for less than its lease: I8, the holder keeps the lock
 describe('a waiter is cut off when its turn comes', () => {
   // This test fails if `newer && deadline - now >= lease / 2` becomes `true` in src/key/waiter.ts: the old message
   // creates a second holder.
-  test.each(kinds)(
+  test.for(kinds)(
     'I1 I4: the next waiter is granted when the lease of the first waiter ends; once connected again, the first one continues to wait, and is granted ($kind)',
-    async ({ client, clientBehindProxy }) => {
-      const key = freshKey()
+    async ({ client, clientBehindProxy }, { key }) => {
       const lease = 900
       const { locks, proxy } = await clientBehindProxy()
       const waiterTtl = 1_500
@@ -146,7 +144,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
   if (direction === 'down')
     // This test fails if `this.#single?.connection.reset(new Error('messages from Redis no longer arrive, so the client
     // connects again'))` is removed in src/redis/link.ts: the client keeps a connection on which no messages arrive.
-    test.each([
+    test.for([
       ...ways.map(fair => ({
         which: 'the one for messages',
         fair,
@@ -159,8 +157,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
       { which: 'the one for messages', fair: false, terms: { waiterTtl: 60_000 }, limit: 15_000 },
     ])(
       '$which, of a waiter: I4, the waiter is granted, and receives messages again (fair: $fair, $terms.waiterTtl ms)',
-      async ({ which, fair, terms, limit }) => {
-        const key = freshKey()
+      async ({ which, fair, terms, limit }, { key }) => {
         const { locks, proxy } = await clientBehindProxy(terms)
         const held = await client().lock(key)
         const { lease: wait } = await parkQuietly(locks, key, { fair })
@@ -176,8 +173,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
     // A beat is a message that a client sends to itself. This test fails if `if (Number(id) === this.#beat.sent)
     // this.#beat.heard =` becomes `this.#beat.heard = Number(id) ||` in src/redis/link.ts: the forged beat has so large
     // a number that all later beats count as received, so the client does not notice that they do not arrive.
-    test('the one for messages, after a forged beat: I4, its waiter is granted nevertheless', async () => {
-      const key = freshKey()
+    test('the one for messages, after a forged beat: I4, its waiter is granted nevertheless', async ({ key }) => {
       const { locks, proxy } = await clientBehindProxy({ waiterTtl: 60_000 })
       const inbox = `lock:inbox:${(await locks.lock(freshKey())).id.slice(0, 12)}`
       const held = await client().lock(key)
@@ -193,8 +189,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
   if (direction === 'up')
     // This test fails if `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
     // `false` in src/redis/connection.ts: the subscription is never confirmed.
-    test('the one for messages, of a waiter that subscribes: I4 I6, it is granted', async () => {
-      const key = freshKey()
+    test('the one for messages, of a waiter that subscribes: I4 I6, it is granted', async ({ key }) => {
       const { locks, proxy } = await clientBehindProxy(options)
       const held = await client().lock(key)
       const half = proxy.halfOpen(direction, 'messages')
@@ -207,8 +202,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
 
   // This test fails if `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
   // `false` in src/redis/connection.ts: no renewal is answered, and so the lease is lost.
-  test('both, of a holder: I6 I8, it keeps its lease, and its release is answered', async () => {
-    const key = freshKey()
+  test('both, of a holder: I6 I8, it keeps its lease, and its release is answered', async ({ key }) => {
     const { locks, proxy } = await clientBehindProxy({ ...options, lease: 3_000 })
     const held = await locks.lock(key)
     const half = proxy.halfOpen(direction)
@@ -221,8 +215,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
 
   // This test fails if `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
   // `false` in src/redis/connection.ts: the release is not sent again.
-  test('in the middle of a release: I6, the release resolves to true', async () => {
-    const key = freshKey()
+  test('in the middle of a release: I6, the release resolves to true', async ({ key }) => {
     const { locks, proxy } = await clientBehindProxy(options)
     const held = await locks.lock(key)
     proxy.halfOpen(direction, 'commands')

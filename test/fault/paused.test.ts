@@ -2,7 +2,7 @@
  * Tests a process that pauses for longer than its lease, and then continues: after SIGSTOP, a blocked event loop, or a
  * suspension of its machine, during which the monotonic clock of Linux stands still.
  */
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { now } from '../history/recorder.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
@@ -10,7 +10,7 @@ import { outcomeOf, within } from '../kit/outcomes.ts'
 import { parkQuietly } from '../kit/parking.ts'
 import { Peer } from '../kit/peer.ts'
 import { frameProxy, warm } from '../kit/proxies.ts'
-import { client, freshKey, nothingLeft, plainRedis, redisUrl } from '../kit/redis.ts'
+import { client, nothingLeft, plainRedis, redisUrl, test } from '../kit/redis.ts'
 import { SteppedClock } from '../kit/stepped-clock.ts'
 import { emptyFolder } from '../kit/temp.ts'
 import { eventually, sleep } from '../kit/time.ts'
@@ -50,10 +50,9 @@ describe.each([
   // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 5_000` in src/clock.ts: the holder does not
   // know that its lease has ended. It also fails if `if (now >= this.#rereadAt || Math.abs(Date.now() - now - this.#day)
   // > JUMP) this.#read(now)` is removed in src/clock.ts: the time of a suspension does not count.
-  test.each(pauses.flatMap(by => kindsAndWays.map(each => ({ ...each, by }))))(
+  test.for(pauses.flatMap(by => kindsAndWays.map(each => ({ ...each, by }))))(
     'by $by: I1 I2 I8, another caller gets the lock when the lease ends; late operations change nothing ($kind, fair: $fair)',
-    async ({ by, fair, client, peer: start }) => {
-      const key = freshKey()
+    async ({ by, fair, client, peer: start }, { key }) => {
       const { peer, stop, goOn, history: recorded } = await pausing(by, start)
       const other = client({ waiterTtl: 900 })
       const history = new Memory()
@@ -86,8 +85,7 @@ describe.each([
 
   // This test fails if `Math.max(0, this.#deadline - now)` becomes `this.#deadline` in src/key/hold.ts: `held` depends
   // on timers, which are late.
-  test('with its event loop blocked: I1 I8, "held" is false at once, the signal a moment later', async () => {
-    const key = freshKey()
+  test('with its event loop blocked: I1 I8, "held" is false at once, the signal a moment later', async ({ key }) => {
     const peer = await Peer.start()
     const other = client()
     const history = new Memory()
@@ -110,10 +108,9 @@ describe.each([
 // == id` becomes `dropped = true` in lua/shared/drop.lua: another caller's hold is ended. It also fails if
 // `redis.call('HDEL', lock, (table.unpack or unpack)(over))` is removed in lua/shared/lapse.lua: the lapsed hold ends a
 // second time, which frees the next holder's permits.
-test.each(kinds)(
+test.for(kinds)(
   'a stopped holder’s requests arrive when another caller holds: I5, they change nothing ($kind)',
-  async ({ client, peer: start }) => {
-    const key = freshKey()
+  async ({ client, peer: start }, { key }) => {
     const proxy = await frameProxy(redisUrl())
     const [peer, other] = [await start({}, proxy.url), client()]
     // Load the scripts into the server. Otherwise the server would answer the late requests with NOSCRIPT.
@@ -142,10 +139,9 @@ test.each(kinds)(
 // again. It also fails if `newer && deadline - now >= lease / 2` becomes `true` in src/key/waiter.ts: the waiter
 // believes the message about its lapsed grant. It also fails if `up > error` becomes `false` in src/clock.ts, for the
 // same reason.
-test.each(pauses.flatMap(by => kinds.map(each => ({ ...each, by }))))(
+test.for(pauses.flatMap(by => kinds.map(each => ({ ...each, by }))))(
   'a fair waiter is stopped by $by when its turn comes: I1 I4, this costs the others one lease; when the waiter runs again, it continues to wait ($kind)',
-  async ({ by, client, peer: start }) => {
-    const key = freshKey()
+  async ({ by, client, peer: start }, { key }) => {
     const { peer, stop, goOn, history: recorded } = await pausing(by, () => start({ waiterTtl: 900 }))
     const [holder, next] = [client(), client({ waiterTtl: 900 })]
     const held = await holder.lock(key)

@@ -2,14 +2,14 @@
  * Tests faults with semaphores of several permits. One release admits several waiters, one message announces several
  * grants, and one Redis key has the deadlines of all holds.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Lease, Lock, LockClient } from '../../src/index.ts'
 import type { KeyedLock } from '../../src/lock.ts'
 import type { SemaphoreOptions } from '../../src/options.ts'
 import { outcomeOf, within } from '../kit/outcomes.ts'
 import { Peer } from '../kit/peer.ts'
 import { clientBehindProxy } from '../kit/proxies.ts'
-import { client, freshKey, plainRedis, redisUrl } from '../kit/redis.ts'
+import { client, freshKey, plainRedis, redisUrl, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 /** With these options, no heartbeat comes and no lease ends during a test. */
@@ -69,8 +69,7 @@ describe('one release admits several waiters of another client by one message', 
 
   // This test fails if `if records[at] then` becomes `if records[at] and at == 1 then` in lua/permits/tend.lua: the
   // heartbeat finds only the first grant.
-  test('that is lost: I4, one heartbeat finds all of the grants', async () => {
-    const key = freshKey()
+  test('that is lost: I4, one heartbeat finds all of the grants', async ({ key }) => {
     const waiterTtl = 1_800
     const { locks, proxy } = await clientBehindProxy({ waiterTtl })
     const held = await client().semaphore(key, 3).lock({ permits: 3 })
@@ -212,8 +211,7 @@ test('the deadlines are lost, and the holder is dead: I4, its permits come back 
 
 // This test fails if `redis.call('ZREMRANGEBYSCORE', deadlines, '-inf', '(' .. WAITER)` becomes `local kept = 1` in
 // lua/shared/lapse.lua: the first deadline belongs to the lost hold, so waiters are told that a lease ends at once, and ask every few ms.
-test('the lock is lost, but its deadlines are not: I9, waiters ask no more often than usual', async () => {
-  const key = freshKey()
+test('the lock is lost, but its deadlines are not: I9, waiters ask no more often than usual', async ({ key }) => {
   const { locks, proxy } = await clientBehindProxy(patient)
   const other = client(patient)
   await other.semaphore(key, 1).lock({ lease: 20_000 })

@@ -2,18 +2,18 @@
  * Tests the option `replicas`: what happens between a grant and its confirmation, and how many requests are sent if a
  * grant cannot be confirmed. The kind of lock makes no difference.
  */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { type LockClient, LockConnectionError } from '../../src/index.ts'
 import { calls, scriptCalls } from '../kit/command-stats.ts'
 import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
 import { ways } from '../kit/parking.ts'
 import { frameProxy, warm } from '../kit/proxies.ts'
-import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
+import { client, freshKey, ownServer, plainRedis, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 // This test fails if ` || grant.token !== this.latest` is removed in src/key/waiter.ts and `tonumber(token) > known`
 // becomes `false` in lua/mutex/renew.lua: the lease has the token of the first grant.
-test('I2: a confirmation of another grant to the same waiter does not count', async () => {
+test('I2: a confirmation of another grant to the same waiter does not count', async ({ key }) => {
   const master = await ownServer('--repl-diskless-sync-delay', '0')
   await ownServer('--replicaof', '127.0.0.1', String(master.port))
   await eventually(async () => (await plainRedis(master.url).wait(1, 500)) === 1, 15_000)
@@ -21,7 +21,6 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
   const locks = client({ waiterTtl: 900, replicas: { min: 1, timeout: 2_000 } }, proxy.url)
   const other = client({}, master.url)
   await warm(locks)
-  const key = freshKey()
   const held = await other.lock(key)
   // Hold back the answer to one WAIT. The confirmation of the next grant has to wait for this answer.
   const answer = proxy.rule({ direction: 'down', name: 'wait' }, 'hold')

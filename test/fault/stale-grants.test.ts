@@ -2,12 +2,12 @@
  * Tests late messages about revoked grants. A waiter's grant is revoked, and the waiter joins the queue again. The
  * message of the first grant arrives only after the waiter has got a second grant under the same id.
  */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import type { LockClient } from '../../src/index.ts'
 import { kinds } from '../kit/kinds.ts'
 import { within } from '../kit/outcomes.ts'
 import { parkQuietly } from '../kit/parking.ts'
-import { freshKey, plainRedis } from '../kit/redis.ts'
+import { plainRedis, test } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
 /** Ways to revoke a grant. A forced release sends a message to the client, and a deletion of the data sends none. */
@@ -30,10 +30,9 @@ const stories = kinds.flatMap(each =>
 // src/kind-client.ts: if the data of the lock is deleted and the new grant comes by a message, the lease with the old
 // token lasts until its next renewal. It also fails if `if tonumber(record:sub(1, TOKEN_END)) > known then return
 // GRANTED_ANEW end` is removed in lua/permits/renew.lua: the lease with the old token is confirmed.
-test.each(stories)(
+test.for(stories)(
   'revoked $taking, granted again by $telling: I2 I8, the lease is lost, and the new grant is given back ($kind)',
-  async ({ taking, telling, client, clientBehindProxy, nameOf }) => {
-    const key = freshKey()
+  async ({ taking, telling, client, clientBehindProxy, nameOf }, { key }) => {
     const { locks, proxy } = await clientBehindProxy({ waiterTtl: 900 })
     const other = client()
     const held = await other.lock(key)

@@ -4,7 +4,7 @@
  * are tested for each kind in partitions.test.ts and paused.test.ts.
  */
 import type { Redis } from 'ioredis'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { readWriteTexts, semaphoreTexts, usualTexts } from '../../scripts/lua/usual-texts.ts'
 import { LockLostError } from '../../src/index.ts'
 import { Memory, queueEntries, RecordedClient, violationsIn } from '../history/recorded.ts'
@@ -14,7 +14,7 @@ import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { outcomeOf, settles, within, wordsOf } from '../kit/outcomes.ts'
 import { parkQuietly, ways } from '../kit/parking.ts'
 import { frameProxy, hasty } from '../kit/proxies.ts'
-import { bluntRedis, client, freshKey, nothingLeft, ownServer, plainRedis, serverIn } from '../kit/redis.ts'
+import { bluntRedis, client, freshKey, nothingLeft, ownServer, plainRedis, serverIn, test } from '../kit/redis.ts'
 import { emptyFolder } from '../kit/temp.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
@@ -118,11 +118,10 @@ describe.each(Object.entries(stalls))('%s for longer than the lease', (name, beg
 
 // This test fails if `if (!isReply(error)) call.repeated = true` becomes `call.repeated = true` in
 // src/redis/connection.ts: the release resolves to true.
-test('-BUSY while a hold is lost: I8, its release resolves to false', async () => {
+test('-BUSY while a hold is lost: I8, its release resolves to false', async ({ key }) => {
   const { url } = await ownServer('--lua-time-limit', '50')
   const [redis, looking] = [plainRedis(url), bluntRedis(url)]
   await looking.ping()
-  const key = freshKey()
   const held = await client({}, url).lock(key)
   await redis.del(`lock:{${key}}`)
   const busy = outcomeOf(redis.eval('while true do end', 0))

@@ -2,7 +2,7 @@
  * Hand-made histories of semaphores: how many callers may hold at the same time, and in which order they are granted.
  */
 import { describe, expect, test } from 'vitest'
-import { at, found, granted, lost, queue, released, run } from './by-hand.ts'
+import { at, found, granted, queue, released, run } from './by-hand.ts'
 import { check } from './check.ts'
 import type { HistoryEvent } from './events.ts'
 import type { Wants } from './wants.ts'
@@ -129,17 +129,4 @@ test('I4, turns: a part of several locks may be held already, while another part
   const end = at(4_000, 'end', { worker: 'w', attempt: 'x', how: 'timeout' })
   expect(found(waiting(false), ...turns, end)).toContain('turns')
   expect(found(waiting(true), ...turns, end)).not.toContain('turns')
-})
-
-describe('the witnesses', () => {
-  test('do not count callers whose holds had been taken away', () => {
-    const old = [...granted('a', 10, { wants: [1, 2], lease: 393 }), lost('a', 400), ...released('a', 401, false)]
-    const others = [...hold('b', 200, 380, [1, 2]), ...hold('c', 210, 370, [1, 2])]
-    const event = at(240, 'met', { worker: 'w-c', key: 'k', id: 'c', others: ['a', 'b'] })
-    expect(found(old, others, event)).toEqual(['I1', 'I1'])
-    expect(found(old, taken(100), others, event)).toEqual([])
-    const more = hold('d', 215, 360, [1, 2])
-    const all = { ...event, others: ['a', 'b', 'd'] }
-    expect(found(old, taken(100), others, more, all)).toEqual(['I1', 'I1'])
-  })
 })

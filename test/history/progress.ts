@@ -20,7 +20,7 @@ import { groupBy, lowerBound } from './lists.ts'
 const RECONNECT = 1_250
 const MACHINE = 1_000
 
-export function stillness({ longestLease, waiterTtl }: EventOf<'run'>): number {
+function stillness({ longestLease, waiterTtl }: EventOf<'run'>): number {
   return longestLease + waiterTtl / 3 + RECONNECT + MACHINE
 }
 

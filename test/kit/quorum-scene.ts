@@ -14,7 +14,7 @@ import { type ClientOptions, LockClient } from '../../src/index.ts'
 import { ADMIN, Admin, keysWith } from './admin.ts'
 import { FaultProxy } from './fault-proxy.ts'
 import { type FrameProxy, frameProxy } from './proxies.ts'
-import { client } from './redis.ts'
+import { test as base, client } from './redis.ts'
 import { SteppedClock } from './stepped-clock.ts'
 import { lastingFolder } from './temp.ts'
 import { eventually } from './time.ts'
@@ -52,6 +52,9 @@ export async function quorumScene(options: SceneOptions = {}): Promise<QuorumSce
   onTestFinished(() => scene.stop())
   return scene
 }
+
+/** Declares a test, which receives a quorum of three servers, as `quorumScene` makes it. */
+export const test = base.extend('scene', () => quorumScene())
 
 /** Starts one quorum of each size, for all tests of a file. After each test, `mend` ends the faults of all servers. */
 export function sharedScenes(sizes: readonly number[]): ReadonlyMap<number, QuorumScene> {

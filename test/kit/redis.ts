@@ -4,13 +4,13 @@
  */
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
-import { expect, inject, onTestFinished } from 'vitest'
+import { test as base, expect, inject, onTestFinished } from 'vitest'
 import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
 // The code of a quorum is loaded before the first test, because on a busy machine that takes longer than some time-outs.
 import '../../src/compose/quorum/quorum.ts'
 import { type ClientOptions, LockClient } from '../../src/index.ts'
 import { keysWith } from './admin.ts'
-import { place } from './place.ts'
+import { ownPlace, place } from './place.ts'
 import { eventually } from './time.ts'
 
 export { keysWith } from './admin.ts'
@@ -41,6 +41,31 @@ export function client(
 export function clients<N extends number>(count: N): LockClient[] {
   return Array.from({ length: count }, () => client())
 }
+
+/** Makes what a test receives, just before the test. */
+function given<T>(make: () => T | Promise<T>) {
+  // biome-ignore lint/correctness/noEmptyPattern: the test runner demands a pattern
+  return async ({}: object, use: (made: T) => Promise<void>): Promise<void> => use(await make())
+}
+
+/**
+ * Declares a test, which receives what it names: a fresh key, clients that share nothing but Redis, servers of its own.
+ * Nothing is made that the test does not name. This is one call of `extend`, because each call is two more entries in
+ * the stack trace, from whose first ten the test runner learns on which line a test is.
+ */
+export const test = base.extend({
+  key: given(() => freshKey()),
+  locks: given(() => client()),
+  other: given(() => client()),
+  one: given(() => client()),
+  two: given(() => client()),
+  holder: given(() => client()),
+  waiter: given(() => client()),
+  stranger: given(() => client()),
+  fair: given(() => client()),
+  unfair: given(() => client()),
+  own: given(() => ownPlace()),
+})
 
 /** Opens a plain connection to inspect the server with. It is closed after the test. */
 export function plainRedis(url: string = redisUrl()): Redis {

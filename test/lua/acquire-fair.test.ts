@@ -1,11 +1,10 @@
 /** Tests lua/mutex/acquire.lua when a queue exists, or when the caller asks to join the queue. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { again, caller, claimOf } from './callers.ts'
-import { lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'
+import { MEMORY, sharedLock, test, testAlone } from './test-lock.ts'
 
 describe('joining the queue', () => {
-  test('I3: puts a waiter at the end, with a ticket larger than all earlier ones', async () => {
-    const lock = await sharedLock()
+  test('I3: puts a waiter at the end, with a ticket larger than all earlier ones', async ({ lock }) => {
     const [ben, cyd, dan] = [caller('ben'), caller('cyd'), caller('dan')]
     let last = await lock.grant(caller('ada'))
 
@@ -19,8 +18,7 @@ describe('joining the queue', () => {
     expect((await lock.hash())['clock']).toBe(String(last))
   })
 
-  test('I5: again with the same id keeps the place and the ticket', async () => {
-    const lock = await sharedLock()
+  test('I5: again with the same id keeps the place and the ticket', async ({ lock }) => {
     const [ben, cyd] = [caller('ben'), caller('cyd')]
     await lock.grant(caller('ada'))
     const ticket = await lock.enqueue(ben)
@@ -30,8 +28,7 @@ describe('joining the queue', () => {
     expect(await lock.order()).toEqual([ben.id, cyd.id])
   })
 
-  test('I3: again after the expiry has passed is a sign of life: the waiter is not passed over', async () => {
-    const lock = await sharedLock()
+  test('I3: again after the expiry has passed is a sign of life: the waiter is not passed over', async ({ lock }) => {
     const [ben, cyd] = [caller('ben', { joinedAgo: 6_000 }), caller('cyd')]
     await lock.given({ holder: caller('ada'), waiters: [ben, cyd] })
     const now = Math.floor((await lock.micros()) / 1000)
@@ -76,8 +73,7 @@ describe('joining the queue', () => {
     expect(await lock.order()).toEqual([early.id, urgent.id, late.id])
   })
 
-  test('keeps every byte of the owner and the label until the grant', async () => {
-    const lock = await sharedLock()
+  test('keeps every byte of the owner and the label until the grant', async ({ lock }) => {
     const [ada, ben] = [caller('ada'), caller('läbel 2 3\n%s', { owner: 'öwner 1\n4 €' })]
     await lock.grant(ada)
     await lock.enqueue(ben)
@@ -87,8 +83,7 @@ describe('joining the queue', () => {
     expect(await lock.hash()).toMatchObject({ owner: ben.owner, label: ben.name, hold: ben.id })
   })
 
-  test('fails if the key of the queue has another type; nothing is written', async () => {
-    const lock = await sharedLock()
+  test('fails if the key of the queue has another type; nothing is written', async ({ lock }) => {
     await lock.given({ holder: caller('ada') })
     await lock.redis.set(lock.names.queue, 'not a queue')
     const before = await lock.snapshot()
@@ -98,8 +93,7 @@ describe('joining the queue', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('fails if the server is out of memory; nothing is written', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('fails if the server is out of memory; nothing is written', async ({ lock }) => {
     await lock.given({ holder: caller('ada') })
     const before = await lock.snapshot()
     await lock.exhaustMemory()
@@ -114,8 +108,7 @@ describe.each([
   { state: 'free', taken: 'granted', reason: 'handoff', holder: {} },
   { state: 'lapsed', taken: 'succeeded', reason: 'expiry', holder: { holder: caller('ada'), endsIn: -1 } },
 ] as const)('an attempt on a $state lock with waiters', ({ taken, reason, holder }) => {
-  test('I3: gives the lock to the first live waiter, sends it a message, and is refused', async () => {
-    const lock = await sharedLock()
+  test('I3: gives the lock to the first live waiter, sends it a message, and is refused', async ({ lock }) => {
     const [ben, cyd] = [caller('ben', { lease: 4_000 }), caller('cyd')]
     await lock.given({ ...holder, waiters: [ben, cyd] })
     const heard = await lock.listen(ben, cyd)
@@ -128,8 +121,7 @@ describe.each([
     expect(await lock.order()).toEqual([cyd.id])
   })
 
-  test('I3: joins after the waiters if it asks for the queue', async () => {
-    const lock = await sharedLock()
+  test('I3: joins after the waiters if it asks for the queue', async ({ lock }) => {
     const [ben, cyd, eve] = [caller('ben'), caller('cyd'), caller('eve')]
     await lock.given({ ...holder, waiters: [ben, cyd] })
     await lock.listen(ben)
@@ -138,11 +130,10 @@ describe.each([
     expect(await lock.order()).toEqual([cyd.id, eve.id])
   })
 
-  test.each([
+  test.for([
     { why: 'expired', joinedAgo: 6_000 },
     { why: 'expired by their last heartbeat', joinedAgo: 60_000, deadlineIn: -1_000 },
-  ])('I4: gets the lock if all waiters have $why', async ({ why: _, ...traits }) => {
-    const lock = await sharedLock()
+  ])('I4: gets the lock if all waiters have $why', async ({ why: _, ...traits }, { lock }) => {
     const [ben, cyd] = [caller('ben', traits), caller('cyd', traits)]
     await lock.given({ ...holder, waiters: [ben, cyd] })
     const heard = await lock.listen(ben, cyd)
@@ -153,16 +144,14 @@ describe.each([
     expect(await lock.hash()).not.toHaveProperty('queued')
   })
 
-  test('I4: gets the lock if no inbox of a waiter has a subscriber', async () => {
-    const lock = await sharedLock()
+  test('I4: gets the lock if no inbox of a waiter has a subscriber', async ({ lock }) => {
     await lock.given({ ...holder, waiters: [caller('ben'), caller('cyd')] })
 
     expect(await lock.acquire(caller('eve'))).toMatchObject({ status: taken })
     expect(await lock.order()).toEqual([])
   })
 
-  test('I4: passes over waiters whose inbox has no subscriber', async () => {
-    const lock = await sharedLock()
+  test('I4: passes over waiters whose inbox has no subscriber', async ({ lock }) => {
     const [ben, cyd, dan] = [caller('ben'), caller('cyd'), caller('dan')]
     await lock.given({ ...holder, waiters: [ben, cyd, dan] })
     await lock.listen(cyd, dan)
@@ -171,8 +160,7 @@ describe.each([
     expect(await lock.order()).toEqual([dan.id])
   })
 
-  test('I4: by the first waiter itself gets the lock, without a message', async () => {
-    const lock = await sharedLock()
+  test('I4: by the first waiter itself gets the lock, without a message', async ({ lock }) => {
     const [ben, cyd] = [caller('ben'), caller('cyd')]
     await lock.given({ ...holder, waiters: [ben, cyd] })
     const heard = await lock.listen(ben, cyd)
@@ -183,8 +171,7 @@ describe.each([
   })
 })
 
-test('I5: a waiter that gets the lock gets none of the re-entrant holds of the lapsed holder', async () => {
-  const lock = await sharedLock()
+test('I5: a waiter that gets the lock gets none of the re-entrant holds of the lapsed holder', async ({ lock }) => {
   const [ada, ben] = [caller('ada'), caller('ben')]
   await lock.given({ holder: ada, reentries: [again(ada)], endsIn: -1, waiters: [ben] })
   await lock.listen(ben)
@@ -195,8 +182,7 @@ test('I5: a waiter that gets the lock gets none of the re-entrant holds of the l
 })
 
 describe('a queue that is left after its lock was deleted', () => {
-  test('I3: is found: its first waiter gets the lock', async () => {
-    const lock = await sharedLock()
+  test('I3: is found: its first waiter gets the lock', async ({ lock }) => {
     const [ben, cyd] = [caller('ben'), caller('cyd')]
     await lock.given({ waiters: [ben, cyd] })
     await lock.redis.del(lock.names.lock)
@@ -206,8 +192,7 @@ describe('a queue that is left after its lock was deleted', () => {
     expect(await lock.order()).toEqual([cyd.id])
   })
 
-  test('I3: is found as a whole: the second waiter follows the first', async () => {
-    const lock = await sharedLock()
+  test('I3: is found as a whole: the second waiter follows the first', async ({ lock }) => {
     const [ben, cyd] = [caller('ben'), caller('cyd')]
     await lock.given({ waiters: [ben, cyd] })
     await lock.redis.del(lock.names.lock)
@@ -218,8 +203,7 @@ describe('a queue that is left after its lock was deleted', () => {
     expect(await lock.holder()).toBe(cyd.id)
   })
 
-  test('I2: leads to no token below the tickets of its waiters', async () => {
-    const lock = await sharedLock()
+  test('I2: leads to no token below the tickets of its waiters', async ({ lock }) => {
     const ben = caller('ben')
     await lock.given({ waiters: [ben] })
     const ticket = await lock.redis.zscore(lock.names.queue, claimOf(ben))
@@ -230,15 +214,13 @@ describe('a queue that is left after its lock was deleted', () => {
 })
 
 describe('the cost of joining (I9)', () => {
-  test('the first waiter: the usual five, and PEXPIREAT for the queue', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('the first waiter: the usual five, and PEXPIREAT for the queue', async ({ lock }) => {
     await lock.grant(caller('ada', { lease: MEMORY }))
     const calls = await lock.callsInside(() => lock.enqueue(caller('ben')))
     expect(calls).toEqual(['HMGET', 'HSET', 'PEXPIREAT', 'TIME', 'ZADD', 'ZRANK'])
   })
 
-  test('further waiters, however many there are: HMGET, TIME, ZADD, HSET, ZRANK', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('further waiters, however many there are: HMGET, TIME, ZADD, HSET, ZRANK', async ({ lock }) => {
     const many = Array.from({ length: 300 }, () => caller('many'))
     await lock.given({ holder: caller('ada'), waiters: many })
     const calls = await lock.callsInside(() => lock.enqueue(caller('ben')))

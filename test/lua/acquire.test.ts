@@ -2,17 +2,16 @@
  * Tests lua/mutex/acquire.lua without a queue: a caller takes a free lock, is refused, takes over a lock whose lease
  * has lapsed, or re-enters.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { sleep } from '../kit/time.ts'
 import { again, anonymous, type Caller, caller } from './callers.ts'
-import { lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'
+import { MEMORY, sharedLock, test, testAlone } from './test-lock.ts'
 
 /** An upper bound, in ms, for the time between the run of a script and a check of the server's time. */
 const SLACK = 2_000
 
 describe('a free lock', () => {
-  test('is granted on a new key, which then has all fields of its holder', async () => {
-    const lock = await sharedLock()
+  test('is granted on a new key, which then has all fields of its holder', async ({ lock }) => {
     const ada = caller('ada')
     const before = await lock.micros()
     const reply = await lock.acquire(ada)
@@ -26,8 +25,7 @@ describe('a free lock', () => {
     expect(Number(keep)).toBe(await lock.redis.call('PEXPIRETIME', lock.names.lock))
   })
 
-  test('is not granted on a key of another type, which is left unchanged', async () => {
-    const lock = await sharedLock()
+  test('is not granted on a key of another type, which is left unchanged', async ({ lock }) => {
     await lock.redis.set(lock.names.lock, 'not a lock')
     const before = await lock.snapshot()
 
@@ -37,8 +35,7 @@ describe('a free lock', () => {
 })
 
 describe('fencing tokens', () => {
-  test('I2: each grant has a larger token than the one before', async () => {
-    const lock = await sharedLock()
+  test('I2: each grant has a larger token than the one before', async ({ lock }) => {
     let last = 0
     for (let i = 0; i < 50; i++) {
       const ada = caller('ada')
@@ -49,8 +46,7 @@ describe('fencing tokens', () => {
     }
   })
 
-  test('I2: the token is larger even after the lock was deleted', async () => {
-    const lock = await sharedLock()
+  test('I2: the token is larger even after the lock was deleted', async ({ lock }) => {
     const token = await lock.grant(caller('ada'))
     await lock.redis.del(lock.names.lock)
 
@@ -68,8 +64,7 @@ describe('fencing tokens', () => {
     expect(await lock.grant(ben)).toBe(excursion + 2)
   })
 
-  test('I2: the key outlives the largest token that it has issued, however far in the future', async () => {
-    const lock = await sharedLock()
+  test('I2: the key outlives the largest token that it has issued, however far in the future', async ({ lock }) => {
     await lock.given({ clock: (await lock.micros()) + 3_600_000_000 })
     await lock.grant(caller('ada'))
 
@@ -78,8 +73,7 @@ describe('fencing tokens', () => {
     expect(life).toBeLessThanOrEqual(3_600_000 + 1.1 * MEMORY + 1) // µs are rounded up to ms
   })
 
-  test('I2: the clock in a refusal is below every later token', async () => {
-    const lock = await sharedLock()
+  test('I2: the clock in a refusal is below every later token', async ({ lock }) => {
     const ada = caller('ada')
     const token = await lock.grant(ada)
     const { clock } = await lock.acquire(caller('ben'))
@@ -106,8 +100,7 @@ describe('a held lock', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I5: gives a repeated request of its holder the same grant, and changes nothing', async () => {
-    const lock = await sharedLock()
+  test('I5: gives a repeated request of its holder the same grant, and changes nothing', async ({ lock }) => {
     const ada = caller('ada')
     const token = await lock.grant(ada)
     const before = await lock.snapshot()
@@ -118,8 +111,7 @@ describe('a held lock', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I1: is taken over with a larger token once its lease has lapsed', async () => {
-    const lock = await sharedLock()
+  test('I1: is taken over with a larger token once its lease has lapsed', async ({ lock }) => {
     const [ada, ben] = [caller('ada'), caller('ben')]
     const token = await lock.grant(ada)
     await lock.lapse()
@@ -130,8 +122,7 @@ describe('a held lock', () => {
     expect(await lock.hash()).toMatchObject({ owner: ben.owner, hold: ben.id })
   })
 
-  test('I5: is taken over without the re-entrant holds of the lapsed holder', async () => {
-    const lock = await sharedLock()
+  test('I5: is taken over without the re-entrant holds of the lapsed holder', async ({ lock }) => {
     const [ada, ben] = [caller('ada'), caller('ben')]
     await lock.given({ holder: ada, reentries: [again(ada), again(ada)], endsIn: -1 })
     await lock.grant(ben)
@@ -142,8 +133,7 @@ describe('a held lock', () => {
 })
 
 describe('re-entry', () => {
-  test('with a longer lease moves the end of the lease, and the expiry of the key', async () => {
-    const lock = await sharedLock()
+  test('with a longer lease moves the end of the lease, and the expiry of the key', async ({ lock }) => {
     const ada = caller('ada')
     await lock.grant(ada)
 
@@ -167,8 +157,7 @@ describe('re-entry', () => {
     expect(await lock.deadlines()).toMatchObject(now)
   })
 
-  test('with a longer lease does not revive a first hold that has ended', async () => {
-    const lock = await sharedLock()
+  test('with a longer lease does not revive a first hold that has ended', async ({ lock }) => {
     const ada = caller('ada')
     const inner = again(ada)
     await lock.grant(ada)
@@ -198,8 +187,7 @@ describe('re-entry', () => {
     expect(await lock.hash()).not.toHaveProperty('owner')
   })
 
-  test('I5: repeated with the same id changes nothing', async () => {
-    const lock = await sharedLock()
+  test('I5: repeated with the same id changes nothing', async ({ lock }) => {
     const ada = caller('ada')
     const inner = again(ada)
     const token = await lock.grant(ada)
@@ -221,8 +209,7 @@ describe('re-entry', () => {
     expect(reply.token).toBeGreaterThan(token)
   })
 
-  test('removes its own request from the queue, where it waited before its owner got the lock', async () => {
-    const lock = await sharedLock()
+  test('removes its own request from the queue, where it waited before its owner got the lock', async ({ lock }) => {
     const [ada, ben] = [caller('ada'), caller('ben')]
     const waiting = again(ada)
     await lock.given({ holder: ada, waiters: [waiting, ben] })
@@ -243,37 +230,32 @@ describe('an owner with a name (I4)', () => {
     expect(await heard()).toEqual([{ to: 'unlock', text: 'entered öwner 1 4 €' }])
   })
 
-  test('is named in refusals', async () => {
-    const lock = await sharedLock()
+  test('is named in refusals', async ({ lock }) => {
     await lock.given({ holder: caller('läbel 1', { owner: 'öwner 1 4 €' }) })
     expect(await lock.acquire(caller('ben'))).toMatchObject({ owner: 'öwner 1 4 €', label: 'läbel 1' })
   })
 })
 
 describe('the cost of an attempt (I9)', () => {
-  test('a new key: the usual three, EXISTS for a queue that was left, and PEXPIREAT', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('a new key: the usual three, EXISTS for a queue that was left, and PEXPIREAT', async ({ lock }) => {
     const calls = await lock.callsInside(() => lock.grant(anonymous('ada')))
     expect(calls).toEqual(['EXISTS', 'HMGET', 'HSET', 'PEXPIREAT', 'TIME'])
   })
 
-  test('a free known key: HMGET, TIME, HSET', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('a free known key: HMGET, TIME, HSET', async ({ lock }) => {
     const ada = caller('ada')
     await lock.grant(ada)
     await lock.release(ada)
     expect(await lock.callsInside(() => lock.grant(anonymous('ben')))).toEqual(['HMGET', 'HSET', 'TIME'])
   })
 
-  test('a held lock: HMGET, TIME', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('a held lock: HMGET, TIME', async ({ lock }) => {
     await lock.grant(caller('ada'))
     expect(await lock.callsInside(() => lock.acquire(caller('ben')))).toEqual(['HMGET', 'TIME'])
   })
 })
 
-test('out of memory, a lock is refused and nothing is written', async () => {
-  const lock = await lockOnOwnServer()
+testAlone('out of memory, a lock is refused and nothing is written', async ({ lock }) => {
   await lock.exhaustMemory()
 
   await expect(lock.acquire(caller('ada'))).rejects.toMatchObject({ cause: { message: /OOM/ } })

@@ -2,9 +2,9 @@
  * Tests calls that name no owner. Each of these calls is an owner of its own. The tests show which later calls may
  * re-enter the hold of such a call, and what Redis records about an owner after the owner's first hold has ended.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { sharedLock, type TestLock } from './test-lock.ts'
+import { sharedLock, type TestLock, test } from './test-lock.ts'
 
 const ada = anonymous('ada')
 /** A call by another client than that of `ada`, but with the same owner. */
@@ -16,16 +16,14 @@ async function recorded(lock: TestLock): Promise<string> {
 }
 
 describe('an owner without a name', () => {
-  test('is recorded as an empty owner, because the id is in the claim already', async () => {
-    const lock = await sharedLock()
+  test('is recorded as an empty owner, because the id is in the claim already', async ({ lock }) => {
     await lock.grant(ada)
 
     expect(await recorded(lock)).toBe(`${ada.id} 0 10000 5000 0 ada`)
     expect(await lock.hash()).toMatchObject({ owner: ada.id, label: 'ada' })
   })
 
-  test('may re-enter through its own client', async () => {
-    const lock = await sharedLock()
+  test('may re-enter through its own client', async ({ lock }) => {
     const token = await lock.grant(ada)
 
     expect(await lock.acquire(again(ada))).toMatchObject({ status: 'reentered', token })
@@ -40,15 +38,13 @@ describe('an owner without a name', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I3: joins the queue like any other owner if another client uses its name', async () => {
-    const lock = await sharedLock()
+  test('I3: joins the queue like any other owner if another client uses its name', async ({ lock }) => {
     await lock.grant(ada)
 
     expect(await lock.acquire(foreign, { queue: true })).toMatchObject({ status: 'refused', position: 1 })
   })
 
-  test('may re-enter after the lock was passed to it; the previous owner may not', async () => {
-    const lock = await sharedLock()
+  test('may re-enter after the lock was passed to it; the previous owner may not', async ({ lock }) => {
     const own = anonymous('own', { client: ada.client })
     const token = (await lock.acquire(ada)).token!
     await lock.pass(ada, own, token + 1)
@@ -60,8 +56,7 @@ describe('an owner without a name', () => {
 })
 
 describe('an owner with a name', () => {
-  test('may re-enter from any client, even if the lock was passed to it within one', async () => {
-    const lock = await sharedLock()
+  test('may re-enter from any client, even if the lock was passed to it within one', async ({ lock }) => {
     const named = caller('named', { client: ada.client })
     const token = (await lock.acquire(ada)).token!
     await lock.pass(ada, named, token + 1)
@@ -70,8 +65,7 @@ describe('an owner with a name', () => {
     expect(await lock.acquire(elsewhere)).toMatchObject({ status: 'reentered', token: token + 1 })
   })
 
-  test('never re-enters a lock that an owner without a name holds', async () => {
-    const lock = await sharedLock()
+  test('never re-enters a lock that an owner without a name holds', async ({ lock }) => {
     await lock.grant(ada)
 
     expect(await lock.acquire(caller('named', { client: ada.client }))).toMatchObject({ status: 'refused' })
@@ -79,11 +73,10 @@ describe('an owner with a name', () => {
 })
 
 describe('after the first hold has ended, while other holds of its owner live', () => {
-  test.each([
+  test.for([
     { whose: 'with a name', first: caller('läbel 2 3\n%s', { owner: 'öwner 1\n4 €', headStart: 7 }) },
     { whose: 'without a name', first: ada },
-  ])('an owner $whose is kept byte by byte, with token and lease', async ({ first }) => {
-    const lock = await sharedLock()
+  ])('an owner $whose is kept byte by byte, with token and lease', async ({ first }, { lock }) => {
     const token = await lock.grant(first)
     await lock.acquire(again(first))
     const { until } = await lock.hash()
@@ -94,8 +87,7 @@ describe('after the first hold has ended, while other holds of its owner live', 
     expect(await lock.hash()).not.toHaveProperty('hold')
   })
 
-  test('I5: the first hold can no longer be ended or prolonged', async () => {
-    const lock = await sharedLock()
+  test('I5: the first hold can no longer be ended or prolonged', async ({ lock }) => {
     const inner = again(ada)
     await lock.given({ holder: ada, reentries: [inner] })
     await lock.release(ada)
@@ -111,8 +103,7 @@ describe('after the first hold has ended, while other holds of its owner live', 
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('an owner without a name may re-enter through its own client, and through no other', async () => {
-    const lock = await sharedLock()
+  test('an owner without a name may re-enter through its own client, and through no other', async ({ lock }) => {
     const inner = again(ada)
     const token = await lock.grant(ada)
     await lock.acquire(inner)
@@ -129,8 +120,7 @@ describe('after the first hold has ended, while other holds of its owner live', 
     expect(Object.keys(await lock.hash()).sort()).toEqual(['clock', 'keep'])
   })
 
-  test('an owner with a name may still re-enter from any client', async () => {
-    const lock = await sharedLock()
+  test('an owner with a name may still re-enter from any client', async ({ lock }) => {
     const cyd = caller('cyd')
     await lock.given({ holder: cyd, reentries: [again(cyd)] })
     await lock.release(cyd)

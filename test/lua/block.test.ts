@@ -5,9 +5,9 @@
  * the hold ends without a release, for example because the lease lapses, the next token has to be larger than the whole
  * block (lua/shared/unreported.lua).
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
+import { sharedLock, type TestLock, test, testAlone } from './test-lock.ts'
 
 const BLOCK = 1_000
 
@@ -27,18 +27,16 @@ async function lockAhead(): Promise<TestLock> {
 }
 
 describe('a grant', () => {
-  test('I2: sets the clock to its own token, not to the end of the block', async () => {
-    const lock = await sharedLock()
+  test('I2: sets the clock to its own token, not to the end of the block', async ({ lock }) => {
     const token = await lock.grant(ada)
 
     expect(await lock.hash()).toMatchObject({ token: String(token), clock: String(token) })
   })
 
-  test.each([
+  test.for([
     { what: 'a refused attempt', who: ben, status: 'refused' },
     { what: 're-entry', who: again(ada), status: 'reentered' },
-  ])('$what leaves the clock unchanged', async ({ who, status }) => {
-    const lock = await sharedLock()
+  ])('$what leaves the clock unchanged', async ({ who, status }, { lock }) => {
     await lock.given({ holder: ada })
     const { clock } = await lock.hash()
 
@@ -134,8 +132,7 @@ describe('tokens after a holder (I2)', () => {
     expect(await lock.grant(cyd)).toBeGreaterThan(token + 7)
   })
 
-  test('follow the time of day after a waiter has joined: above the tokens used and the tickets', async () => {
-    const lock = await sharedLock()
+  test('follow the time of day after a waiter has joined: above the tokens used and the tickets', async ({ lock }) => {
     const token = await lock.grant(ada)
     const ticket = await lock.enqueue(ben)
     await lock.listen(ben)
@@ -150,8 +147,7 @@ describe('tokens after a holder (I2)', () => {
 })
 
 describe('the server', () => {
-  test('I9: needs one more HSET for a release that reports hand-offs', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I9: needs one more HSET for a release that reports hand-offs', async ({ lock }) => {
     await lock.grant(ada)
     await lock.release(ada)
     let token = 0
@@ -165,8 +161,7 @@ describe('the server', () => {
     expect(await lock.callsInside(() => lock.release(ada, token + 1))).toEqual(['HDEL', 'HMGET', 'HSET', 'PUBLISH'])
   })
 
-  test('I4: out of memory, still accepts a release that reports hand-offs', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I4: out of memory, still accepts a release that reports hand-offs', async ({ lock }) => {
     const token = await lock.grant(ada)
     await lock.exhaustMemory()
 

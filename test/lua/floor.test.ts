@@ -3,20 +3,19 @@
  * that the server may issue (lua/mutex/acquire.lua). The other is the ticket in a heartbeat, which replaces the ticket
  * that the server has issued (lua/mutex/tend.lua).
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { anonymous, caller, claimOf } from './callers.ts'
-import { lockOnOwnServer, sharedLock } from './test-lock.ts'
+import { sharedLock, test, testAlone } from './test-lock.ts'
 import { agreed, ahead, HOUR } from './votes.ts'
 
 const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
 
 describe.each(['try', 'queue'] as const)('I2: a free lock, acquired with a floor (%s)', mode => {
-  test.each([
+  test.for([
     { state: 'new', given: undefined },
     { state: 'free', given: {} },
     { state: 'lapsed', given: { holder: cyd, endsIn: -1 } },
-  ])('gets the floor as its token and clock, if both would be smaller ($state)', async ({ given }) => {
-    const lock = await sharedLock()
+  ])('gets the floor as its token and clock, if both would be smaller ($state)', async ({ given }, { lock }) => {
     if (given) await lock.given(given)
     const floor = await ahead(lock)
 
@@ -26,8 +25,7 @@ describe.each(['try', 'queue'] as const)('I2: a free lock, acquired with a floor
     expect(await lock.redis.pttl(lock.names.lock)).toBeGreaterThan(HOUR / 1000)
   })
 
-  test('gets the time of the server as its token, if that is larger', async () => {
-    const lock = await sharedLock()
+  test('gets the time of the server as its token, if that is larger', async ({ lock }) => {
     await lock.given({})
     const before = await lock.micros()
 
@@ -51,8 +49,7 @@ describe.each(['try', 'queue'] as const)('I2: a free lock, acquired with a floor
 })
 
 describe('an attempt with a floor,', () => {
-  test('I9: costs the same as one without', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I9: costs the same as one without', async ({ lock }) => {
     const first = anonymous('first')
     await lock.grant(first)
     await lock.release(first)
@@ -64,8 +61,7 @@ describe('an attempt with a floor,', () => {
 })
 
 describe('a waiter that joins with a floor', () => {
-  test('I2: gets the floor as its ticket, and the clock is at least the floor', async () => {
-    const lock = await sharedLock()
+  test('I2: gets the floor as its ticket, and the clock is at least the floor', async ({ lock }) => {
     await lock.given({ holder: ada })
     const floor = await ahead(lock)
 
@@ -76,8 +72,7 @@ describe('a waiter that joins with a floor', () => {
     expect(await lock.grant(cyd)).toBe(floor + 1)
   })
 
-  test('I3: gets the floor minus its head start as its ticket', async () => {
-    const lock = await sharedLock()
+  test('I3: gets the floor minus its head start as its ticket', async ({ lock }) => {
     await lock.given({ holder: ada })
     const floor = await ahead(lock)
 
@@ -87,8 +82,7 @@ describe('a waiter that joins with a floor', () => {
 })
 
 describe('a heartbeat', () => {
-  test('I3: moves its waiter to the ticket that it sends, and the clock to at least that ticket', async () => {
-    const lock = await sharedLock()
+  test('I3: moves its waiter to the ticket that it sends, and the clock to at least that ticket', async ({ lock }) => {
     await lock.given({ holder: ada, waiters: [ben, cyd] })
     const ticket = await ahead(lock)
 

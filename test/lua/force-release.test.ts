@@ -1,7 +1,7 @@
 /** Tests lua/mutex/force-release.lua, which takes the lock from its holder. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
-import { lockOnOwnServer, type Message, sharedLock, type TestLock } from './test-lock.ts'
+import { lockOnOwnServer, type Message, type TestLock, test, testAlone } from './test-lock.ts'
 
 const ada = caller('ada')
 const ben = caller('ben')
@@ -12,8 +12,7 @@ function lostMessage(lock: TestLock, { name, id }: Caller, token: number): Messa
 }
 
 describe('the holder', () => {
-  test('I4, I8: loses the lock and gets a message; the unfair waiters are woken', async () => {
-    const lock = await sharedLock()
+  test('I4, I8: loses the lock and gets a message; the unfair waiters are woken', async ({ lock }) => {
     const token = await lock.grant(ada)
     const heard = await lock.listen(ada)
 
@@ -27,8 +26,7 @@ describe('the holder', () => {
     expect(await heard()).toEqual([{ to: 'unlock', text: 'free' }, lostMessage(lock, ada, token)])
   })
 
-  test('I4: is followed by the first live waiter, which gets a message', async () => {
-    const lock = await sharedLock()
+  test('I4: is followed by the first live waiter, which gets a message', async ({ lock }) => {
     await lock.given({ holder: ada, waiters: [caller('unheard'), ben, caller('cyd')] })
     const seen = Number((await lock.hash())['token'])
     const heard = await lock.listen(ada, ben)
@@ -39,8 +37,7 @@ describe('the holder', () => {
     expect(await heard()).toEqual([lock.grantMessage('handoff', ben, Number(token)), lostMessage(lock, ada, seen)])
   })
 
-  test('I8: loses every hold, and the client of each gets a message', async () => {
-    const lock = await sharedLock()
+  test('I8: loses every hold, and the client of each gets a message', async ({ lock }) => {
     const inner = again(ada)
     const elsewhere = caller('elsewhere', { owner: ada.owner })
     await lock.given({ holder: ada, reentries: [inner, elsewhere] })
@@ -55,8 +52,7 @@ describe('the holder', () => {
     expect(told.sort()).toEqual(expected.sort())
   })
 
-  test('I8: whose first hold had ended loses the remaining one', async () => {
-    const lock = await sharedLock()
+  test('I8: whose first hold had ended loses the remaining one', async ({ lock }) => {
     const inner = again(ada)
     await lock.given({ holder: ada, reentries: [inner] })
     const token = Number((await lock.hash())['token'])
@@ -70,12 +66,11 @@ describe('the holder', () => {
 })
 
 describe('a lock that nobody holds', () => {
-  test.each([
+  test.for([
     { what: 'because it is new', given: undefined },
     { what: 'because it is free', given: {} },
     { what: 'because its lease has lapsed', given: { holder: ada, endsIn: -1, waiters: [ben] } },
-  ])('I5: $what: nothing changes', async ({ given }) => {
-    const lock = await sharedLock()
+  ])('I5: $what: nothing changes', async ({ given }, { lock }) => {
     if (given) await lock.given(given)
     const heard = await lock.listen(ada, ben)
     const before = await lock.snapshot()
@@ -87,8 +82,7 @@ describe('a lock that nobody holds', () => {
 })
 
 describe('a request that is repeated after its answer was lost', () => {
-  test('I5: gets the same answer, and does not take the lock from the next holder', async () => {
-    const lock = await sharedLock()
+  test('I5: gets the same answer, and does not take the lock from the next holder', async ({ lock }) => {
     await lock.given({ holder: ada, waiters: [ben] })
     await lock.listen(ben)
     await lock.forceRelease('request 1')
@@ -101,8 +95,7 @@ describe('a request that is repeated after its answer was lost', () => {
 })
 
 describe('a request about one holder', () => {
-  test('I5: takes the lock from that holder and from no other, even if repeated', async () => {
-    const lock = await sharedLock()
+  test('I5: takes the lock from that holder and from no other, even if repeated', async ({ lock }) => {
     await lock.given({ holder: ada, waiters: [ben] })
     await lock.listen(ben)
     expect(await lock.forceRelease('request 1', ben.id)).toBe('free')
@@ -122,8 +115,7 @@ describe('the server', () => {
     expect(calls).toEqual(['HDEL', 'HMGET', 'HMGET', 'HSET', 'PUBLISH', 'PUBLISH', 'TIME'])
   })
 
-  test('I4: out of memory, still hands the lock off', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I4: out of memory, still hands the lock off', async ({ lock }) => {
     await lock.given({ holder: ada, waiters: [ben] })
     await lock.listen(ben)
     await lock.exhaustMemory()

@@ -1,7 +1,7 @@
 /** Tests lua/mutex/inspect.lua, which reads the whole state of a lock and writes nothing. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { again, caller, claimOf } from './callers.ts'
-import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
+import { lockOnOwnServer, sharedLock, type TestLock, test } from './test-lock.ts'
 
 /** Reads at most `most` waiters of the queue, beginning after `entry` or at the head of the queue. */
 async function inspect(lock: TestLock, most: number | undefined, entry?: { ticket: string; behind: string }) {
@@ -15,8 +15,7 @@ const ada = caller('ada')
 const ben = caller('ben')
 const cyd = caller('cyd', { deadlineIn: 3_000 })
 
-test("shows the holder, the queue with its tickets and deadlines, and the server's time", async () => {
-  const lock = await sharedLock()
+test("shows the holder, the queue with its tickets and deadlines, and the server's time", async ({ lock }) => {
   await lock.given({ holder: ada, reentries: [again(ada)], waiters: [ben, cyd] })
   const before = await lock.micros()
 
@@ -30,8 +29,7 @@ test("shows the holder, the queue with its tickets and deadlines, and the server
   expect(state.deadlines).toEqual([cyd.id, String(await lock.deadline(cyd))])
 })
 
-test('without the queue: shows the holder alone', async () => {
-  const lock = await sharedLock()
+test('without the queue: shows the holder alone', async ({ lock }) => {
   await lock.given({ holder: ada, waiters: [ben, cyd] })
 
   const state = await inspect(lock, undefined)
@@ -48,8 +46,7 @@ describe('a long queue', () => {
   const dee = caller('dee')
   const entriesOf = (queue: string[]) => queue.filter((_, i) => i % 2 === 0)
 
-  test('is shown page by page; each page begins after the last waiter of the previous one', async () => {
-    const lock = await sharedLock()
+  test('is shown page by page; each page begins after the last waiter of the previous one', async ({ lock }) => {
     await lock.given({ holder: ada, waiters: [ben, cyd, dee] })
     const { queue } = await inspect(lock, 2)
     expect(entriesOf(queue)).toEqual([claimOf(ben), claimOf(cyd)])
@@ -60,15 +57,14 @@ describe('a long queue', () => {
 })
 
 describe.each([10, undefined])('I5: writes nothing (waiters: %s)', most => {
-  test.each([
+  test.for([
     { what: 'a lock that does not exist', given: undefined },
     { what: 'a held lock with waiters', given: { holder: ada, waiters: [ben, cyd] } },
     {
       what: 'a lapsed lock with expired waiters',
       given: { holder: ada, endsIn: -1, waiters: [{ ...ben, joinedAgo: 6e3 }] },
     },
-  ])('on $what', async ({ given }) => {
-    const lock = await sharedLock()
+  ])('on $what', async ({ given }, { lock }) => {
     if (given) await lock.given(given)
     const before = await lock.snapshot()
     await inspect(lock, most)

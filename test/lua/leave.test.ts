@@ -1,11 +1,10 @@
 /** Tests lua/mutex/leave.lua, which withdraws a request that is queued, or that was granted the lock. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { again, caller } from './callers.ts'
-import { lockOnOwnServer, sharedLock } from './test-lock.ts'
+import { sharedLock, test, testAlone } from './test-lock.ts'
 
 describe('a waiter that leaves', () => {
-  test('I7: is removed from the queue with its deadline; the others keep their order', async () => {
-    const lock = await sharedLock()
+  test('I7: is removed from the queue with its deadline; the others keep their order', async ({ lock }) => {
     const [ben, cyd, dan] = [caller('ben'), caller('cyd', { deadlineIn: 4_000 }), caller('dan', { deadlineIn: 4_000 })]
     await lock.given({ holder: caller('ada'), waiters: [ben, cyd, dan] })
 
@@ -15,8 +14,7 @@ describe('a waiter that leaves', () => {
     expect(await lock.deadline(dan)).toBeDefined()
   })
 
-  test('I7: leaves no key of the queue if it was the only one', async () => {
-    const lock = await sharedLock()
+  test('I7: leaves no key of the queue if it was the only one', async ({ lock }) => {
     const ben = caller('ben', { deadlineIn: 4_000 })
     await lock.given({ holder: caller('ada'), waiters: [ben] })
     await lock.leave(ben)
@@ -24,8 +22,7 @@ describe('a waiter that leaves', () => {
     expect(await lock.redis.exists(lock.names.queue, lock.names.deadlines)).toBe(0)
   })
 
-  test('I5: does not touch the holder', async () => {
-    const lock = await sharedLock()
+  test('I5: does not touch the holder', async ({ lock }) => {
     const ben = caller('ben')
     await lock.given({ holder: caller('ada'), waiters: [ben] })
     const before = await lock.hash()
@@ -36,8 +33,7 @@ describe('a waiter that leaves', () => {
 })
 
 describe('a waiter that was granted the lock before it left', () => {
-  test('I4: gives it back: the next waiter gets it and a message', async () => {
-    const lock = await sharedLock()
+  test('I4: gives it back: the next waiter gets it and a message', async ({ lock }) => {
     const [ada, ben] = [caller('ada'), caller('ben')]
     await lock.given({ holder: ada, waiters: [ben] })
     const heard = await lock.listen(ben)
@@ -48,8 +44,7 @@ describe('a waiter that was granted the lock before it left', () => {
     expect(await heard()).toEqual([lock.grantMessage('handoff', ben, Number(token))])
   })
 
-  test('I4: passes over waiters whose inbox has no subscriber', async () => {
-    const lock = await sharedLock()
+  test('I4: passes over waiters whose inbox has no subscriber', async ({ lock }) => {
     const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
     await lock.given({ holder: ada, waiters: [ben, cyd] })
     await lock.listen(cyd)
@@ -58,8 +53,7 @@ describe('a waiter that was granted the lock before it left', () => {
     expect(await lock.holder()).toBe(cyd.id)
   })
 
-  test('I4: sends a message to a waiter of its own client too, because the reply has no grant', async () => {
-    const lock = await sharedLock()
+  test('I4: sends a message to a waiter of its own client too, because the reply has no grant', async ({ lock }) => {
     const ada = caller('ada')
     const own = caller('own', { client: ada.client })
     await lock.given({ holder: ada, waiters: [own] })
@@ -80,8 +74,7 @@ describe('a waiter that was granted the lock before it left', () => {
     expect(await heard()).toEqual([{ to: 'unlock', text: 'free' }])
   })
 
-  test('I5: gives back only its own hold if it has re-entered', async () => {
-    const lock = await sharedLock()
+  test('I5: gives back only its own hold if it has re-entered', async ({ lock }) => {
     const ada = caller('ada')
     const inner = again(ada)
     await lock.given({ holder: ada, reentries: [inner] })
@@ -94,12 +87,11 @@ describe('a waiter that was granted the lock before it left', () => {
 describe('a request that neither waits nor holds', () => {
   const [ada, ben] = [caller('ada'), caller('ben', { deadlineIn: 4_000 })]
 
-  test.each([
+  test.for([
     { what: 'on a lock that does not exist', given: {} },
     { what: 'on a lock that another holds', given: { holder: ada, waiters: [ben] } },
     { what: 'on a lock that is free', given: { waiters: [ben] } },
-  ])('I5: $what: nothing changes', async ({ given }) => {
-    const lock = await sharedLock()
+  ])('I5: $what: nothing changes', async ({ given }, { lock }) => {
     await lock.given(given)
     const heard = await lock.listen(ada, ben)
     const before = await lock.snapshot()
@@ -111,21 +103,18 @@ describe('a request that neither waits nor holds', () => {
 })
 
 describe('the server', () => {
-  test('I9: does HMGET, ZREM, ZREM for a waiter that leaves', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I9: does HMGET, ZREM, ZREM for a waiter that leaves', async ({ lock }) => {
     const ben = caller('ben')
     await lock.given({ holder: caller('ada'), waiters: [ben] })
     expect(await lock.callsInside(() => lock.leave(ben))).toEqual(['HMGET', 'ZREM', 'ZREM'])
   })
 
-  test('I9: does HMGET for a request that was never queued and holds nothing', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I9: does HMGET for a request that was never queued and holds nothing', async ({ lock }) => {
     await lock.given({ holder: caller('ada') })
     expect(await lock.callsInside(() => lock.leave(caller('ben'), { queued: false }))).toEqual(['HMGET'])
   })
 
-  test('I4: out of memory, lets a waiter leave, and a granted one give the lock back', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I4: out of memory, lets a waiter leave, and a granted one give the lock back', async ({ lock }) => {
     const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
     await lock.given({ holder: ada, waiters: [ben, cyd] })
     await lock.listen(cyd)

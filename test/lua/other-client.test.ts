@@ -3,9 +3,9 @@
  * unchanged scripts. `Other` is such a client, as short as possible. Of src/, it uses only the texts of the scripts.
  */
 import type { Redis } from 'ioredis'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { usualTexts } from '../../scripts/lua/usual-texts.ts'
-import { client, freshKey, plainRedis } from '../kit/redis.ts'
+import { client, plainRedis, test } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
 const inbox = 'lock:inbox:'
@@ -60,8 +60,7 @@ class Other {
   }
 }
 
-test('it waits for a lock that this client holds, gets it, and hands it back, in queue order', async () => {
-  const key = freshKey()
+test('it waits for a lock that this client holds, gets it, and hands it back, in queue order', async ({ key }) => {
   const [ours, other] = [client(), new Other('ANOTHERLANG1', key)]
   await other.listen()
   const first = await ours.lock(key)
@@ -85,8 +84,7 @@ test('it waits for a lock that this client holds, gets it, and hands it back, in
   expect(Number(token)).toBeGreaterThan(first.fencingToken)
 })
 
-test('its release wakes an unfair waiter of this client, and its lock can be force-released', async () => {
-  const key = freshKey()
+test('its release wakes an unfair waiter of this client, and its lock can be force-released', async ({ key }) => {
   const [ours, other] = [client(), new Other('ANOTHERLANG2', key)]
   await other.listen()
   const [one, two] = [other.claim(), other.claim()]

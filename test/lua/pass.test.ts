@@ -1,22 +1,20 @@
 /** Tests lua/mutex/pass.lua, which records that a client has passed its lock to another of its own waiters. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { lockOnOwnServer, MEMORY, sharedLock, type TestLock } from './test-lock.ts'
+import { test as base, testAlone as baseAlone, MEMORY, type TestLock } from './test-lock.ts'
 
 const BLOCK = 1_000
 const ada = anonymous('ada')
 const own = anonymous('own', { client: ada.client })
 const ben = caller('ben')
 
-async function granted(lock: TestLock): Promise<number> {
-  return lock.grant(ada)
-}
+const granted = ({ lock }: { lock: TestLock }) => lock.grant(ada)
+/** Declares a test, which receives a lock that `ada` holds, and the token of that hold. */
+const test = base.extend('token', granted)
+const testAlone = baseAlone.extend('token', granted)
 
 describe('a record', () => {
-  test('names the new holder: token, owner and label change, the hold stays', async () => {
-    const lock = await sharedLock()
-    const token = await granted(lock)
-
+  test('names the new holder: token, owner and label change, the hold stays', async ({ lock, token }) => {
     expect(await lock.pass(ada, own, token + 1)).toEqual({ status: 'recorded', ttl: own.lease, queued: false })
     expect(await lock.hash()).toMatchObject({
       token: String(token + 1),
@@ -27,9 +25,7 @@ describe('a record', () => {
     })
   })
 
-  test('begins the new lease now, and moves the expiry of the key accordingly', async () => {
-    const lock = await sharedLock()
-    const token = await granted(lock)
+  test('begins the new lease now, and moves the expiry of the key accordingly', async ({ lock, token }) => {
     const before = Math.floor((await lock.micros()) / 1000)
 
     expect(await lock.pass(ada, { ...own, lease: 10 * MEMORY }, token + 1)).toMatchObject({ ttl: 10 * MEMORY })
@@ -40,20 +36,17 @@ describe('a record', () => {
     expect(Number(keep)).toBe(await lock.redis.call('PEXPIRETIME', lock.names.lock))
   })
 
-  test('with a shorter lease never shortens the hold', async () => {
-    const lock = await sharedLock()
-    const token = await granted(lock)
+  test('with a shorter lease never shortens the hold', async ({ lock, token }) => {
     const { until } = await lock.hash()
 
     expect((await lock.pass(ada, { ...own, lease: 100 }, token + 1)).ttl).toBeGreaterThan(8_000)
     expect(await lock.hash()).toMatchObject({ until, token: String(token + 1) })
   })
 
-  test.each([
+  test.for([
     { waiters: [], queued: false },
     { waiters: [ben], queued: true },
-  ])('reports whether a waiter is queued: $queued', async ({ waiters, queued }) => {
-    const lock = await sharedLock()
+  ])('reports whether a waiter is queued: $queued', async ({ waiters, queued }, { lock }) => {
     await lock.given({ holder: ada, waiters })
     const token = Number((await lock.hash())['token'])
 
@@ -61,17 +54,13 @@ describe('a record', () => {
     expect(await lock.order()).toEqual(waiters.map(({ id }) => id))
   })
 
-  test('I1: excludes another owner, which sees the new holder', async () => {
-    const lock = await sharedLock()
-    const token = await granted(lock)
+  test('I1: excludes another owner, which sees the new holder', async ({ lock, token }) => {
     await lock.pass(ada, own, token + 1)
 
     expect(await lock.acquire(ben)).toMatchObject({ status: 'refused', label: 'own' })
   })
 
-  test('I5: keeps the id of the hold: only that id ends it, not the id of the new holder', async () => {
-    const lock = await sharedLock()
-    const token = await granted(lock)
+  test('I5: keeps the id of the hold: only that id ends it, not the id of the new holder', async ({ lock, token }) => {
     await lock.pass(ada, own, token + 1)
 
     expect(await lock.release(own)).toEqual({ status: 'ended' })
@@ -80,11 +69,10 @@ describe('a record', () => {
 })
 
 describe('fencing (I2)', () => {
-  test.each([
+  test.for([
     { what: 'is not recorded', recorded: false },
     { what: 'is recorded', recorded: true },
-  ])('a grant to another owner is above the whole block if the last hand-off $what', async ({ recorded }) => {
-    const lock = await sharedLock()
+  ])('a grant to another owner is above the whole block if the last hand-off $what', async ({ recorded }, { lock }) => {
     await lock.given({ clock: (await lock.micros()) + 3_600_000_000 })
     const token = await lock.grant(ada)
     if (recorded) await lock.pass(ada, own, token + 5)
@@ -93,10 +81,9 @@ describe('fencing (I2)', () => {
     expect(await lock.grant(ben)).toBe(token + BLOCK + (recorded ? 5 : 0) + 1)
   })
 
-  test.each([{ named: 5 }, { named: undefined }])(
+  test.for([{ named: 5 }, { named: undefined }])(
     'a grant to another owner is above the recorded token if the release reports $named',
-    async ({ named }) => {
-      const lock = await sharedLock()
+    async ({ named }, { lock }) => {
       await lock.given({ clock: (await lock.micros()) + 3_600_000_000 })
       const token = await lock.grant(ada)
       await lock.pass(ada, own, token + 5)
@@ -108,9 +95,7 @@ describe('fencing (I2)', () => {
 })
 
 describe('late, twice, or out of order (I5)', () => {
-  test('repeated changes nothing', async () => {
-    const lock = await sharedLock()
-    const token = await granted(lock)
+  test('repeated changes nothing', async ({ lock, token }) => {
     await lock.pass(ada, own, token + 1)
     const before = await lock.snapshot()
 
@@ -118,9 +103,7 @@ describe('late, twice, or out of order (I5)', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('an older record never overwrites a newer one, nor prolongs it', async () => {
-    const lock = await sharedLock()
-    const token = await granted(lock)
+  test('an older record never overwrites a newer one, nor prolongs it', async ({ lock, token }) => {
     await lock.pass(ada, { ...own, name: 'third' }, token + 3)
     const before = await lock.snapshot()
 
@@ -129,9 +112,7 @@ describe('late, twice, or out of order (I5)', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('a later hand-off is recorded even if earlier ones never were', async () => {
-    const lock = await sharedLock()
-    const token = await granted(lock)
+  test('a later hand-off is recorded even if earlier ones never were', async ({ lock, token }) => {
     await lock.pass(ada, own, token + 2)
     await lock.pass(ada, { ...own, name: 'ninth' }, token + 9)
 
@@ -140,15 +121,14 @@ describe('late, twice, or out of order (I5)', () => {
 })
 
 describe('a hold that is gone', () => {
-  test.each([
+  test.for([
     { what: 'of a lock that does not exist', given: undefined },
     { what: 'of a lock that is free', given: {} },
     { what: "that is another's", given: { holder: ben } },
     { what: 'that is a re-entrant hold', given: { holder: again(ada), reentries: [ada] } },
     { what: 'whose lease has lapsed: it is not revived', given: { holder: ada, endsIn: -1 } },
     { what: 'that is a waiter', given: { holder: ben, waiters: [ada] } },
-  ])('I1, I5: $what: nothing changes', async ({ given }) => {
-    const lock = await sharedLock()
+  ])('I1, I5: $what: nothing changes', async ({ given }, { lock }) => {
     if (given) await lock.given(given)
     const before = await lock.snapshot()
     const token = (await lock.micros()) + 60_000_000
@@ -157,8 +137,7 @@ describe('a hold that is gone', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I1, I5: even while a re-entrant hold of its owner lives, is not changed', async () => {
-    const lock = await sharedLock()
+  test('I1, I5: even while a re-entrant hold of its owner lives, is not changed', async ({ lock }) => {
     await lock.given({ holder: ada, reentries: [again(ada)] })
     await lock.release(ada)
     const before = await lock.snapshot()
@@ -169,18 +148,14 @@ describe('a hold that is gone', () => {
 })
 
 describe('the server', () => {
-  test('I9: does HMGET, TIME, PEXPIREAT, HSET; for a late record only HMGET, TIME', async () => {
-    const lock = await lockOnOwnServer()
-    const token = await granted(lock)
+  testAlone('I9: does HMGET, TIME, PEXPIREAT, HSET; for a late record only HMGET, TIME', async ({ lock, token }) => {
     const record = () => lock.pass(ada, own, token + 1)
 
     expect(await lock.callsInside(record)).toEqual(['HMGET', 'HSET', 'PEXPIREAT', 'TIME'])
     expect(await lock.callsInside(record)).toEqual(['HMGET', 'TIME'])
   })
 
-  test('I8: out of memory, still records', async () => {
-    const lock = await lockOnOwnServer()
-    const token = await granted(lock)
+  testAlone('I8: out of memory, still records', async ({ lock, token }) => {
     await lock.exhaustMemory()
 
     expect(await lock.pass(ada, own, token + 1)).toMatchObject({ status: 'recorded' })

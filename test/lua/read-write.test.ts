@@ -1,7 +1,7 @@
 /** Tests lua/permits/ as a read-write lock: admission, messages, and re-entry. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { anonymous, caller } from './callers.ts'
-import { type Asker, another, asker, TestSemaphore } from './semaphore.ts'
+import { type Asker, another, asker, TestSemaphore, test } from './semaphore.ts'
 
 const reader = (name: string) => asker(anonymous(name), '1/999999999')
 const writer = (name: string) => asker(anonymous(name), '1000000000/1000000000')
@@ -29,8 +29,7 @@ async function queued(lock: TestSemaphore, ...callers: readonly Asker[]): Promis
 }
 
 describe('phases', () => {
-  test('I3 I4 the end of a writer admits all waiting readers, and then the next writer is first', async () => {
-    const lock = await TestSemaphore.readWrite()
+  test('I3 I4 the end of a writer admits all waiting readers, and then the next writer is first', async ({ lock }) => {
     const [first, second] = [writer('first'), writer('second')]
     const [ada, ben, late] = [reader('ada'), reader('ben'), reader('late')]
     await heardBy(lock, first, second, ada, ben, late)
@@ -49,8 +48,7 @@ describe('phases', () => {
     expect(await holders(lock)).toEqual([late.id])
   })
 
-  test('I3 the turn of a writer is over when its write ends, even if it goes on reading', async () => {
-    const lock = await TestSemaphore.readWrite()
+  test('I3 the turn of a writer is over when its write ends, even if it goes on reading', async ({ lock }) => {
     const first = asker(caller('first'), '1000000000/1000000000')
     const [second, ada, late] = [writer('second'), reader('ada'), reader('late')]
     await heardBy(lock, second, ada, late)
@@ -66,8 +64,7 @@ describe('phases', () => {
     expect(await holders(lock)).toEqual([second.id])
   })
 
-  test('I4 a waiting writer that gives up or dies no longer keeps readers out', async () => {
-    const lock = await TestSemaphore.readWrite()
+  test('I4 a waiting writer that gives up or dies no longer keeps readers out', async ({ lock }) => {
     const [ada, ben, cleo] = [reader('ada'), reader('ben'), reader('cleo')]
     const gone = writer('gone')
     const dead = { ...writer('dead'), ttl: 1 }
@@ -80,8 +77,7 @@ describe('phases', () => {
     await expect.poll(() => lock.acquire(cleo, 'queue')).toMatchObject({ status: 'granted' })
   })
 
-  test('I3 all waiting readers are admitted before the next writer, however many they are', async () => {
-    const lock = await TestSemaphore.readWrite()
+  test('I3 all waiting readers are admitted before the next writer, however many they are', async ({ lock }) => {
     const [first, second, crowd] = [writer('first'), writer('second'), reader('crowd')]
     const heard = await heardBy(lock, crowd, second)
     await lock.acquire(first)
@@ -126,8 +122,7 @@ describe('messages', () => {
     await expect.poll(() => heard.slice(1)).toEqual([expect.stringContaining(one.id)])
   })
 
-  test('I4 a release that makes no room sends no message', async () => {
-    const lock = await TestSemaphore.readWrite()
+  test('I4 a release that makes no room sends no message', async ({ lock }) => {
     const [ada, ben] = [reader('ada'), reader('ben')]
     const ear = lock.redis.duplicate()
     const heard: string[] = []
@@ -142,8 +137,7 @@ describe('messages', () => {
 })
 
 describe('re-entry', () => {
-  test('I1 I4 an owner that reads may read again past a waiting writer, and may not write', async () => {
-    const lock = await TestSemaphore.readWrite()
+  test('I1 I4 an owner that reads may read again past a waiting writer, and may not write', async ({ lock }) => {
     const outer = reader('outer')
     const inner = { ...another(outer), owner: outer.id }
     const { token } = await lock.acquire(outer)
@@ -167,8 +161,7 @@ describe('re-entry', () => {
     expect((await lock.acquire({ ...another(inner), owner: outer.id })).status).toBe('refused')
   })
 
-  test('I5 repeated, it is reported as a re-entry again, and takes no more', async () => {
-    const lock = await TestSemaphore.readWrite()
+  test('I5 repeated, it is reported as a re-entry again, and takes no more', async ({ lock }) => {
     const named = asker(caller('outer'), '1/999999999')
     for (const outer of [reader('outer'), named]) {
       const { token } = await lock.acquire(outer)
@@ -230,8 +223,7 @@ describe('re-entry', () => {
     expect((await lock.acquire(reader('next'))).token).toBeGreaterThan(await tokenOf(other))
   })
 
-  test('I4 a heartbeat says which waiters may re-enter, whichever holder it names', async () => {
-    const lock = await TestSemaphore.readWrite()
+  test('I4 a heartbeat says which waiters may re-enter, whichever holder it names', async ({ lock }) => {
     const [named, other, next] = [asker(caller('named'), '1/999999999'), reader('other'), writer('next')]
     await heardBy(lock, next)
     await lock.acquire({ ...other, lease: 1_000 })
@@ -254,8 +246,7 @@ describe('re-entry', () => {
     expect((await lock.redis.hget(lock.names.lock, waiting.id))?.slice(0, 16)).toBe(String(token))
   })
 
-  test('I1 a lapsed hold cannot be re-entered', async () => {
-    const lock = await TestSemaphore.readWrite()
+  test('I1 a lapsed hold cannot be re-entered', async ({ lock }) => {
     const outer = asker(caller('outer'), writer('').wants)
     const { token } = await lock.acquire(outer)
     await lock.lapse(outer)
@@ -264,8 +255,7 @@ describe('re-entry', () => {
     expect(again.token).toBeGreaterThan(token!)
   })
 
-  test('a longer re-entry prolongs the first hold of its client, but only for the same mode', async () => {
-    const lock = await TestSemaphore.readWrite()
+  test('a longer re-entry prolongs the first hold of its client, but only for the same mode', async ({ lock }) => {
     const outer = { ...writer('outer'), lease: 1_000 }
     await lock.acquire(outer)
     const ends = async () => Number(await lock.redis.zscore(lock.names.deadlines, outer.id))
@@ -315,8 +305,7 @@ test('I4 a heartbeat passes over the first waiter if it keeps others waiting and
   await expect.poll(() => heard).toEqual([`ends ${ben.ttl} ${lock.names.lock}`])
 })
 
-test('positions follow the order of grants', async () => {
-  const lock = await TestSemaphore.readWrite()
+test('positions follow the order of grants', async ({ lock }) => {
   const position = async (who: Asker) => (await lock.acquire(who, 'queue')).position
   await heardBy(lock, reader(''))
   const first = writer('first')
@@ -330,8 +319,7 @@ test('positions follow the order of grants', async () => {
   expect(await position(third)).toBe(4)
 })
 
-test('I7 both queues live as long as a waiter is queued in either', async () => {
-  const lock = await TestSemaphore.readWrite()
+test('I7 both queues live as long as a waiter is queued in either', async ({ lock }) => {
   await lock.acquire(writer('first'))
   await lock.acquire({ ...writer('short'), ttl: 1_000 }, 'queue')
   await lock.acquire({ ...reader('long'), ttl: 60_000 }, 'queue')

@@ -1,7 +1,7 @@
 /** Tests lua/mutex/release.lua with a queue: the lock is handed off. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { caller } from './callers.ts'
-import { freedBy, sharedLock } from './test-lock.ts'
+import { freedBy, sharedLock, test } from './test-lock.ts'
 
 describe('a hand-off', () => {
   test('I3: makes the first waiter the holder, with its own lease and a larger token; only it gets a message', async () => {
@@ -23,8 +23,7 @@ describe('a hand-off', () => {
     expect(await lock.order()).toEqual([cyd.id])
   })
 
-  test('I3: follows the order of the tickets, whatever the order of joining', async () => {
-    const lock = await sharedLock()
+  test('I3: follows the order of the tickets, whatever the order of joining', async ({ lock }) => {
     const waiters = [300, 100, 500, 200, 400].map(joinedAgo => caller(`${joinedAgo}`, { joinedAgo }))
     let holder = caller('ada')
     await lock.given({ holder, waiters })
@@ -40,8 +39,7 @@ describe('a hand-off', () => {
     expect(granted).toEqual(['500', '400', '300', '200', '100'])
   })
 
-  test('I4: passes over waiters that have expired or have no subscriber, and removes them', async () => {
-    const lock = await sharedLock()
+  test('I4: passes over waiters that have expired or have no subscriber, and removes them', async ({ lock }) => {
     const expired = caller('expired', { joinedAgo: 6_000 })
     const unheard = caller('unheard', { joinedAgo: 100 })
     const [ada, ben] = [caller('ada'), caller('ben')]
@@ -64,8 +62,7 @@ describe('a hand-off', () => {
     expect(await lock.holder()).toBe(ben.id)
   })
 
-  test('I4: leaves the lock free if no waiter is alive, and records that nobody is queued', async () => {
-    const lock = await sharedLock()
+  test('I4: leaves the lock free if no waiter is alive, and records that nobody is queued', async ({ lock }) => {
     const ada = caller('ada')
     await lock.given({ holder: ada, waiters: [caller('ben'), caller('cyd', { joinedAgo: 6_000 })] })
     const heard = await lock.listen()
@@ -76,8 +73,7 @@ describe('a hand-off', () => {
     expect(await heard()).toEqual([freedBy(ada)])
   })
 
-  test('if the release finds the queue empty, it records that nobody is queued', async () => {
-    const lock = await sharedLock()
+  test('if the release finds the queue empty, it records that nobody is queued', async ({ lock }) => {
     const [ada, ben] = [caller('ada'), caller('ben')]
     await lock.given({ holder: ada, waiters: [ben] })
     const heard = await lock.listen(ben)
@@ -88,8 +84,7 @@ describe('a hand-off', () => {
     expect((await heard()).map(({ to }) => to)).toEqual(['ben', 'unlock'])
   })
 
-  test('to a waiter of the same client is in the reply, without a message', async () => {
-    const lock = await sharedLock()
+  test('to a waiter of the same client is in the reply, without a message', async ({ lock }) => {
     const ada = caller('ada')
     const own = caller('own', { client: ada.client, lease: 4_000 })
     await lock.given({ holder: ada, waiters: [own, caller('ben')] })
@@ -102,8 +97,7 @@ describe('a hand-off', () => {
     expect(await heard()).toEqual([])
   })
 
-  test('I3: does not prefer a waiter of the same client', async () => {
-    const lock = await sharedLock()
+  test('I3: does not prefer a waiter of the same client', async ({ lock }) => {
     const [ada, ben] = [caller('ada'), caller('ben')]
     const own = caller('own', { client: ada.client })
     await lock.given({ holder: ada, waiters: [ben, own] })

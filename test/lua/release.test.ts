@@ -2,21 +2,20 @@
  * Tests lua/mutex/release.lua, which ends one hold. If it is the last hold, the script hands the lock off or leaves the
  * lock free.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { freedBy, lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'
+import { freedBy, lockOnOwnServer, MEMORY, sharedLock, test, testAlone } from './test-lock.ts'
 
 describe('a release that finds no such hold', () => {
   const [ada, ben] = [caller('ada'), caller('ben')]
   const dan = caller('dan')
 
-  test.each([
+  test.for([
     { what: 'of a lock nobody knows', given: {}, who: dan },
     { what: 'of a foreign id', given: { holder: ada, waiters: [ben] }, who: dan },
     { what: 'of a foreign id of the same owner', given: { holder: ada, reentries: [again(ada)] }, who: again(ada) },
     { what: 'of a waiter', given: { holder: ada, waiters: [ben] }, who: ben },
-  ])('I5: $what says so and changes nothing', async ({ given, who }) => {
-    const lock = await sharedLock()
+  ])('I5: $what says so and changes nothing', async ({ given, who }, { lock }) => {
     await lock.given(given)
     const heard = await lock.listen(ada, ben)
     const before = await lock.snapshot()
@@ -26,8 +25,7 @@ describe('a release that finds no such hold', () => {
     expect(await heard()).toEqual([])
   })
 
-  test('I5: because it is repeated, reports that and changes nothing', async () => {
-    const lock = await sharedLock()
+  test('I5: because it is repeated, reports that and changes nothing', async ({ lock }) => {
     await lock.grant(ada)
     await lock.release(ada)
     const heard = await lock.listen()
@@ -38,8 +36,7 @@ describe('a release that finds no such hold', () => {
     expect(await heard()).toEqual([])
   })
 
-  test('I5: because another owner has taken the lapsed lock, changes nothing', async () => {
-    const lock = await sharedLock()
+  test('I5: because another owner has taken the lapsed lock, changes nothing', async ({ lock }) => {
     await lock.grant(ada)
     await lock.lapse()
     await lock.grant(ben)
@@ -86,8 +83,7 @@ describe('the last hold', () => {
     },
   )
 
-  test('can be released even after its lease has lapsed, if nobody has taken the lock', async () => {
-    const lock = await sharedLock()
+  test('can be released even after its lease has lapsed, if nobody has taken the lock', async ({ lock }) => {
     const ada = caller('ada')
     await lock.given({ holder: ada, endsIn: -1 })
     const heard = await lock.listen()
@@ -118,11 +114,10 @@ describe('the message that the lock is free', () => {
 })
 
 describe('re-entrant holds', () => {
-  test.each([
+  test.for([
     { first: 'the outer', outerFirst: true },
     { first: 'the inner', outerFirst: false },
-  ])('I5: the lock is held until both are released, $first one first', async ({ outerFirst }) => {
-    const lock = await sharedLock()
+  ])('I5: the lock is held until both are released, $first one first', async ({ outerFirst }, { lock }) => {
     const outer = caller('ada')
     const inner = again(outer)
     await lock.grant(outer)
@@ -145,8 +140,7 @@ describe('re-entrant holds', () => {
     expect(await heard()).toEqual([freedBy(outer)])
   })
 
-  test('I1: no waiter gets the lock while one of the holds is left', async () => {
-    const lock = await sharedLock()
+  test('I1: no waiter gets the lock while one of the holds is left', async ({ lock }) => {
     const [outer, ben] = [caller('ada'), caller('ben')]
     await lock.given({ holder: outer, reentries: [again(outer)], waiters: [ben] })
     const heard = await lock.listen(ben)
@@ -181,8 +175,7 @@ describe('the cost of a release (I9)', () => {
     expect(await lock.callsInside(() => lock.release(ada))).toEqual(calls)
   })
 
-  test('that passes over dead waiters: a pop and a message for each client', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('that passes over dead waiters: a pop and a message for each client', async ({ lock }) => {
     const ben = anonymous('ben')
     await lock.given({ holder: ada, waiters: [caller('dead'), caller('dead'), ben] })
     await lock.listen(ben)

@@ -1,7 +1,7 @@
 /** Tests lua/mutex/renew.lua, which prolongs holds that still exist, and reports which holds are gone. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
-import { lockOnOwnServer, MEMORY, sharedLock, type TestLock } from './test-lock.ts'
+import { lockOnOwnServer, MEMORY, sharedLock, type TestLock, test, testAlone } from './test-lock.ts'
 
 type Asked = readonly [lock: TestLock, hold: Caller, ms: number, token?: number]
 
@@ -23,8 +23,7 @@ async function renew(...asked: Asked[]): Promise<unknown[]> {
 }
 
 describe('a live hold', () => {
-  test('is prolonged to the lease asked for, from now', async () => {
-    const lock = await sharedLock()
+  test('is prolonged to the lease asked for, from now', async ({ lock }) => {
     const ada = caller('ada')
     await lock.given({ holder: ada, endsIn: 500 })
     const before = Math.floor((await lock.micros()) / 1000)
@@ -35,11 +34,10 @@ describe('a live hold', () => {
     expect(until).toBeLessThan(before + 32_000)
   })
 
-  test.each([
+  test.for([
     { ms: 2_000, what: 'is never shortened by a shorter lease' },
     { ms: 0, what: 'is only confirmed by 0 ms' },
-  ])('$what', async ({ ms }) => {
-    const lock = await sharedLock()
+  ])('$what', async ({ ms }, { lock }) => {
     const ada = caller('ada')
     await lock.given({ holder: ada })
     const before = await lock.snapshot()
@@ -50,8 +48,7 @@ describe('a live hold', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('may be a re-entrant one, even after the first hold has ended', async () => {
-    const lock = await sharedLock()
+  test('may be a re-entrant one, even after the first hold has ended', async ({ lock }) => {
     const ada = caller('ada')
     const inner = again(ada)
     await lock.given({ holder: ada, reentries: [inner] })
@@ -61,8 +58,7 @@ describe('a live hold', () => {
     expect(await renew([lock, inner, 30_000])).toEqual([30_000])
   })
 
-  test('I2: moves the expiry of the key with it', async () => {
-    const lock = await sharedLock()
+  test('I2: moves the expiry of the key with it', async ({ lock }) => {
     const ada = caller('ada')
     await lock.grant(ada)
     await renew([lock, ada, 10 * MEMORY])
@@ -73,8 +69,7 @@ describe('a live hold', () => {
     expect((await lock.hash())['keep']).toBe(String(await lock.redis.call('PEXPIRETIME', lock.names.lock)))
   })
 
-  test('I8: is prolonged even if the server is out of memory', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I8: is prolonged even if the server is out of memory', async ({ lock }) => {
     const ada = caller('ada')
     await lock.given({ holder: ada })
     await lock.exhaustMemory()
@@ -86,14 +81,13 @@ describe('a live hold', () => {
 describe('a hold that is gone', () => {
   const ada = caller('ada')
 
-  test.each([
+  test.for([
     { what: 'of a lock that does not exist', given: {}, hold: ada },
     { what: 'of a foreign id', given: { holder: caller('ben') }, hold: ada },
     { what: 'of the same owner, but another id', given: { holder: ada }, hold: again(ada) },
     { what: 'whose lease has lapsed: it is not revived', given: { holder: ada, endsIn: -1 }, hold: ada },
     { what: 'that is a waiter', given: { holder: caller('ben'), waiters: [ada] }, hold: ada },
-  ])('I5: $what: nothing changes', async ({ given, hold }) => {
-    const lock = await sharedLock()
+  ])('I5: $what: nothing changes', async ({ given, hold }, { lock }) => {
     await lock.given(given)
     const before = await lock.snapshot()
 
@@ -101,8 +95,7 @@ describe('a hold that is gone', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I2: is reported differently from a later grant to the same id', async () => {
-    const lock = await sharedLock()
+  test('I2: is reported differently from a later grant to the same id', async ({ lock }) => {
     const first = await lock.grant(ada)
     await lock.release(ada)
     const second = await lock.grant(ada)
@@ -113,8 +106,7 @@ describe('a hold that is gone', () => {
     expect(await renew([lock, ada, 30_000, second])).toEqual([30_000])
   })
 
-  test('is not a hold whose last hand-off within its client is not recorded yet', async () => {
-    const lock = await sharedLock()
+  test('is not a hold whose last hand-off within its client is not recorded yet', async ({ lock }) => {
     const token = await lock.grant(ada)
 
     expect(await renew([lock, ada, 30_000, token + 1])).toEqual([30_000])
@@ -136,8 +128,7 @@ describe('several locks in one call', () => {
     ])
   })
 
-  test('I4: two holds of one lock: each has its own lease, and the lock has the longer', async () => {
-    const lock = await sharedLock()
+  test('I4: two holds of one lock: each has its own lease, and the lock has the longer', async ({ lock }) => {
     const ada = caller('ada')
     const inner = again(ada)
     await lock.given({ holder: ada, reentries: [inner] })

@@ -1,14 +1,13 @@
 /** Tests lua/permits/ when one key of a semaphore is lost (evicted, deleted) and its other keys still exist. */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { caller } from './callers.ts'
-import { another, asker, TestSemaphore } from './semaphore.ts'
+import { another, asker, TestSemaphore, test } from './semaphore.ts'
 import { MEMORY } from './test-lock.ts'
 
 const ada = asker(caller('ada'), '2/3')
 const one = (wants: string) => ({ ...another(ada), wants })
 
-test('I4 after the deadlines were lost, no permits stay taken without a holder', async () => {
-  const semaphore = await TestSemaphore.on()
+test('I4 after the deadlines were lost, no permits stay taken without a holder', async ({ semaphore }) => {
   await semaphore.acquire(ada)
   await semaphore.redis.del(semaphore.names.deadlines)
   const next = one('1/3')
@@ -17,8 +16,7 @@ test('I4 after the deadlines were lost, no permits stay taken without a holder',
   expect(await semaphore.acquire(one('2/3'))).toMatchObject({ status: 'granted' })
 })
 
-test('I1 after the deadlines were lost, the semaphore still knows that it has groups', async () => {
-  const semaphore = await TestSemaphore.on()
+test('I1 after the deadlines were lost, the semaphore still knows that it has groups', async ({ semaphore }) => {
   const { redis, names } = semaphore
   await semaphore.acquire(one('1/3;;;a'))
   await redis.del(names.deadlines)

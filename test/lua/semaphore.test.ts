@@ -1,8 +1,8 @@
 /** Tests the effect of each script of lua/permits/ on a semaphore. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { eventually } from '../kit/time.ts'
 import { caller } from './callers.ts'
-import { another, asker, claimOf, TestSemaphore } from './semaphore.ts'
+import { another, asker, claimOf, TestSemaphore, test } from './semaphore.ts'
 
 const REQUEST = 'r'.repeat(28)
 
@@ -16,16 +16,14 @@ async function listening(semaphore: TestSemaphore, ...askers: readonly { client:
 }
 
 describe('acquire', () => {
-  test('I5 repeated, it returns the same grant, and takes no more permits', async () => {
-    const semaphore = await TestSemaphore.on()
+  test('I5 repeated, it returns the same grant, and takes no more permits', async ({ semaphore }) => {
     const ada = asker(caller('ada'), '2/3')
     const { token } = await semaphore.acquire(ada)
     expect(await semaphore.acquire(ada)).toMatchObject({ status: 'granted', token, ttl: expect.any(Number) })
     expect(await semaphore.state()).toMatchObject({ taken: 2, holders: [ada.id], deadlines: [ada.id] })
   })
 
-  test('I5 repeated, it keeps its place and its ticket', async () => {
-    const semaphore = await TestSemaphore.on()
+  test('I5 repeated, it keeps its place and its ticket', async ({ semaphore }) => {
     const [ada, ben, cyd] = ['ada', 'ben', 'cyd'].map(name => asker(caller(name), '1/1'))
     await semaphore.acquire(ada!)
     const first = await semaphore.acquire(ben!, 'queue')
@@ -34,8 +32,7 @@ describe('acquire', () => {
     expect((await semaphore.state()).queue).toEqual([ben!.id, cyd!.id])
   })
 
-  test('I1, I3 the permits of a lapsed hold go to the queue first, even if a newcomer asks', async () => {
-    const semaphore = await TestSemaphore.on()
+  test('I1, I3 the permits of a lapsed hold go to the queue first, even if a newcomer asks', async ({ semaphore }) => {
     const [ada, ben, cyd] = ['ada', 'ben', 'cyd'].map(name => asker(caller(name), '1/1'))
     await semaphore.acquire(ada!)
     await semaphore.acquire(ben!, 'queue')
@@ -47,8 +44,7 @@ describe('acquire', () => {
     expect(await semaphore.release(ada!)).toEqual(['ended'])
   })
 
-  test('I8 after the deadlines were lost, nobody holds', async () => {
-    const semaphore = await TestSemaphore.on()
+  test('I8 after the deadlines were lost, nobody holds', async ({ semaphore }) => {
     const [ada, ben] = ['ada', 'ben'].map(name => asker(caller(name), '2/2'))
     const { token } = await semaphore.acquire(ada!)
     await semaphore.redis.del(semaphore.names.deadlines)
@@ -58,8 +54,7 @@ describe('acquire', () => {
     expect(await semaphore.renew(ada!, token!, 1_000)).toBeNull()
   })
 
-  test('I8 after the lock was lost, old deadlines do not count', async () => {
-    const semaphore = await TestSemaphore.on()
+  test('I8 after the lock was lost, old deadlines do not count', async ({ semaphore }) => {
     const [ada, ben, cyd] = ['ada', 'ben', 'cyd'].map(name => asker(caller(name), '1/1'))
     await semaphore.acquire(ada!)
     await semaphore.redis.del(semaphore.names.lock)
@@ -69,8 +64,7 @@ describe('acquire', () => {
     expect(ttl).toBeGreaterThan(50_000)
   })
 
-  test('I3 after the lock was lost, its queue is served first', async () => {
-    const semaphore = await TestSemaphore.on()
+  test('I3 after the lock was lost, its queue is served first', async ({ semaphore }) => {
     const [ada, ben, cyd] = ['ada', 'ben', 'cyd'].map(name => asker(caller(name), '1/1'))
     await semaphore.acquire(ada!)
     await semaphore.acquire(ben!, 'queue')
@@ -81,8 +75,7 @@ describe('acquire', () => {
   })
 })
 
-test('I7 every key expires on its own: holds, queue and clock', async () => {
-  const semaphore = await TestSemaphore.on()
+test('I7 every key expires on its own: holds, queue and clock', async ({ semaphore }) => {
   const ada = asker(caller('ada'), '1/1')
   // In the second pass, the expiry of the lock's key is late enough already, so the acquisition does not move it.
   for (let i = 0; i < 2; i++) {
@@ -99,8 +92,7 @@ test('I7 every key expires on its own: holds, queue and clock', async () => {
   }
 })
 
-test('I4 a caller counts as alive even if its client has no subscriber, and gets its place', async () => {
-  const semaphore = await TestSemaphore.on()
+test('I4 a caller counts as alive even if its client has no subscriber, and gets its place', async ({ semaphore }) => {
   const ada = asker(caller('ada'), '1/2')
   const deaf = asker(caller('deaf'), '1/2')
   const large = { ...another(deaf), wants: '2/2' }
@@ -146,8 +138,7 @@ describe('a release', () => {
     expect(await semaphore.state()).toMatchObject({ taken: 3, queue: [more[1]!.id] })
   })
 
-  test('I4 passes over a client without a subscriber, and serves the next waiter', async () => {
-    const semaphore = await TestSemaphore.on()
+  test('I4 passes over a client without a subscriber, and serves the next waiter', async ({ semaphore }) => {
     const ada = asker(caller('ada'), '2/2')
     const gone = asker(caller('gone'), '1/2')
     const ben = asker(caller('ben'), '2/2')
@@ -169,8 +160,7 @@ describe('a release', () => {
     expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [ben!.id], queue: [] })
   })
 
-  test('I5 of a hold that is gone changes nothing', async () => {
-    const semaphore = await TestSemaphore.on()
+  test('I5 of a hold that is gone changes nothing', async ({ semaphore }) => {
     const [ada, ben] = ['ada', 'ben'].map(name => asker(caller(name), '1/2'))
     await semaphore.acquire(ada!)
     await semaphore.acquire(ben!)
@@ -239,8 +229,7 @@ test('renew: never shortens a lease; reports a lapsed hold as gone, and a later 
 })
 
 describe('force-release', () => {
-  test('I5 takes all permits, but only once, and admits waiters', async () => {
-    const semaphore = await TestSemaphore.on()
+  test('I5 takes all permits, but only once, and admits waiters', async ({ semaphore }) => {
     const [ada, ben, cyd] = ['ada', 'ben', 'cyd'].map(name => asker(caller(name), '1/2'))
     await semaphore.acquire(ada!)
     await semaphore.acquire(ben!)
@@ -254,8 +243,7 @@ describe('force-release', () => {
     expect(words).toEqual([`handoff ${cyd!.id}`, `lost ${ada!.id}`, `lost ${ben!.id}`].sort())
   })
 
-  test('takes only the permits of the given holder', async () => {
-    const semaphore = await TestSemaphore.on()
+  test('takes only the permits of the given holder', async ({ semaphore }) => {
     const [ada, ben] = ['ada', 'ben'].map(name => asker(caller(name), '1/2'))
     await semaphore.acquire(ada!)
     await semaphore.acquire(ben!)
@@ -264,8 +252,7 @@ describe('force-release', () => {
     expect(await semaphore.forceRelease('q'.repeat(28), ada!.id)).toBe('free')
   })
 
-  test('takes nothing if the lease of the given holder has lapsed', async () => {
-    const semaphore = await TestSemaphore.on()
+  test('takes nothing if the lease of the given holder has lapsed', async ({ semaphore }) => {
     const [ada, ben] = ['ada', 'ben'].map(name => asker(caller(name), '1/2'))
     await semaphore.acquire(ada!)
     await semaphore.acquire(ben!)
@@ -294,8 +281,7 @@ describe('force-release', () => {
   })
 })
 
-test('I7 the next call ends lapsed holds, even if enough permits are free without theirs', async () => {
-  const semaphore = await TestSemaphore.on()
+test('I7 the next call ends lapsed holds, even if enough permits are free without theirs', async ({ semaphore }) => {
   const [dead, next] = [asker(caller('dead'), '1/3'), asker(caller('next'), '1/3')]
   await semaphore.acquire(dead)
   await semaphore.lapse(dead)
@@ -303,8 +289,7 @@ test('I7 the next call ends lapsed holds, even if enough permits are free withou
   expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [next.id], deadlines: [next.id] })
 })
 
-test('further calls continue if there are more lapsed holds than one call may end', async () => {
-  const semaphore = await TestSemaphore.on()
+test('further calls continue if there are more lapsed holds than one call may end', async ({ semaphore }) => {
   const first = asker(caller('ada'), '1/600')
   const holders = Array.from({ length: 600 }, () => another(first))
   await Promise.all(holders.map(who => semaphore.acquire(who)))

@@ -1,6 +1,6 @@
 /** Calls the scripts of a semaphore or a read-write lock, and reads the lock's keys in Redis. */
 import type { Redis } from 'ioredis'
-import { onTestFinished } from 'vitest'
+import { test as base, onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import type { Runner } from '../../src/kind.ts'
 import { encodeClaim } from '../../src/kinds/claim.ts'
@@ -147,6 +147,9 @@ export class TestSemaphore {
     await this.redis.zadd(this.names.deadlines, 1, id)
   }
 }
+
+/** Declares a test, which receives a semaphore or a read-write lock that no other test uses. */
+export const test = base.extend('semaphore', () => TestSemaphore.on()).extend('lock', () => TestSemaphore.readWrite())
 
 export function asker(who: Caller, wants: string): Asker {
   return { ...who, wants }

@@ -2,9 +2,9 @@
  * Tests a queue in which many dead waiters are ahead of a live waiter. Each script call passes over a limited number of
  * dead waiters. Then lua/mutex/sweep.lua, or another call, continues.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { lockOnOwnServer, sharedLock, type TestLock, WAITER } from './test-lock.ts'
+import { type TestLock, test, testAlone, WAITER } from './test-lock.ts'
 
 /** The number of dead waiters. One call passes over at most 250 waiters, so three calls are needed for all of them. */
 const DEAD = 600
@@ -24,8 +24,7 @@ describe.each([
   { what: 'a caller that leaves', end: (lock: TestLock) => lock.leave(ada, { queued: false }) },
   { what: 'a forced release', end: (lock: TestLock) => lock.forceRelease() },
 ])('I4: after $what', ({ end }) => {
-  test('further calls give the lock to the first live waiter', async () => {
-    const lock = await sharedLock()
+  test('further calls give the lock to the first live waiter', async ({ lock }) => {
     await lock.given({ holder: ada, waiters: [...dead, ben] })
     await lock.listen(ben)
 
@@ -36,8 +35,7 @@ describe.each([
     expect(await lock.order()).toEqual([])
   })
 
-  test('the lock becomes free if no waiter is alive', async () => {
-    const lock = await sharedLock()
+  test('the lock becomes free if no waiter is alive', async ({ lock }) => {
     await lock.given({ holder: ada, waiters: dead })
     const heard = await lock.listen()
     await end(lock)
@@ -49,8 +47,7 @@ describe.each([
 })
 
 describe('between two calls', () => {
-  test('I3: a newcomer is not granted the lock, but continues the search', async () => {
-    const lock = await sharedLock()
+  test('I3: a newcomer is not granted the lock, but continues the search', async ({ lock }) => {
     await lock.given({ holder: ada, waiters: [...dead, ben] })
     await lock.listen(ben)
     await lock.release(ada)
@@ -62,8 +59,7 @@ describe('between two calls', () => {
     expect(await lock.holder()).toBe(ben.id)
   })
 
-  test('I3: a waiter that joins the queue keeps its place, however often it asks', async () => {
-    const lock = await sharedLock()
+  test('I3: a waiter that joins the queue keeps its place, however often it asks', async ({ lock }) => {
     await lock.given({ holder: ada, waiters: dead })
     const [cyd, dee] = [anonymous('cyd'), anonymous('dee')]
     await lock.listen(cyd, dee)
@@ -74,8 +70,7 @@ describe('between two calls', () => {
     expect(await lock.acquire(cyd, { queue: true })).toMatchObject({ status: 'granted' })
   })
 
-  test('I5: a repeated release finds no hold, and changes nothing', async () => {
-    const lock = await sharedLock()
+  test('I5: a repeated release finds no hold, and changes nothing', async ({ lock }) => {
     await lock.given({ holder: ada, waiters: dead })
     await lock.release(ada)
     const before = await lock.snapshot()
@@ -86,11 +81,10 @@ describe('between two calls', () => {
 })
 
 describe('nothing to do', () => {
-  test.each([
+  test.for([
     { what: 'for a held lock', given: { holder: ada, waiters: [ben] } },
     { what: 'for a free lock without a queue', given: {} },
-  ])('$what: nothing changes', async ({ given }) => {
-    const lock = await sharedLock()
+  ])('$what: nothing changes', async ({ given }, { lock }) => {
     await lock.given(given)
     const before = await lock.snapshot()
 
@@ -102,16 +96,14 @@ describe('nothing to do', () => {
 describe('the work of one call (I9)', () => {
   const pops = (calls: string[]) => calls.filter(call => call === 'ZPOPMIN').length
 
-  test('passes over 250 waiters at most', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('passes over 250 waiters at most', async ({ lock }) => {
     await lock.given({ holder: ada, waiters: dead })
     expect(pops(await lock.callsInside(() => lock.release(ada)))).toBe(250)
     expect(pops(await lock.callsInside(() => lock.sweep()))).toBe(250)
     expect(pops(await lock.callsInside(() => lock.acquire(caller('cyd'))))).toBe(DEAD - 500 + 1)
   })
 
-  test('removes 500 passed deadlines at most, in a heartbeat', async () => {
-    const lock = await sharedLock()
+  test('removes 500 passed deadlines at most, in a heartbeat', async ({ lock }) => {
     await lock.given({ holder: ada, waiters: [ben] })
     const over = Array.from({ length: 1_200 }, (_, i) => [WAITER + i + 1, anonymous('over').id]).flat()
     await lock.redis.zadd(lock.names.deadlines, ...over)
@@ -120,8 +112,7 @@ describe('the work of one call (I9)', () => {
     expect(await lock.redis.zcard(lock.names.deadlines)).toBe(701)
   })
 
-  test('sends messages for 1,000 holds at most, in a forced release', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('sends messages for 1,000 holds at most, in a forced release', async ({ lock }) => {
     const many = Array.from({ length: 2_000 }, () => again(ada))
     await lock.given({ holder: ada, reentries: many })
     const calls = await lock.callsInside(() => lock.forceRelease())
@@ -130,8 +121,7 @@ describe('the work of one call (I9)', () => {
     expect(calls.filter(call => call === 'PUBLISH')).toHaveLength(1_001)
   })
 
-  test('does not depend on the number of re-entrant holds, which has no limit', async () => {
-    const lock = await sharedLock()
+  test('does not depend on the number of re-entrant holds, which has no limit', async ({ lock }) => {
     // On a slow machine, writing so many holds may take longer than the usual lease, and than a waiter's usual expiry.
     const long = 60_000
     const many = Array.from({ length: 20_000 }, () => again(ada))

@@ -2,9 +2,9 @@
  * Tests lua/mutex/tend.lua, the heartbeat of a client's waiters. If messages or data were lost, a heartbeat repairs the
  * loss.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
-import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
+import { lockOnOwnServer, sharedLock, type TestLock, test, testAlone } from './test-lock.ts'
 
 /** Queues some waiters of one client. Returns them with the tickets that they got. */
 async function joined(lock: TestLock, waiters: readonly Caller[]): Promise<[Caller, number][]> {
@@ -19,8 +19,7 @@ const ben2 = caller('ben2', { client: ben.client })
 const cyd = caller('cyd')
 
 describe('a heartbeat while the lock is held', () => {
-  test('reports the place of each waiter, the holder, and its times', async () => {
-    const lock = await sharedLock()
+  test('reports the place of each waiter, the holder, and its times', async ({ lock }) => {
     const token = await lock.grant(ada)
     const [first] = await joined(lock, [ben])
     await lock.enqueue(cyd)
@@ -34,8 +33,7 @@ describe('a heartbeat while the lock is held', () => {
     expect(reply.clock).toBeGreaterThan(token)
   })
 
-  test('I3: moves the deadlines of its waiters, so that they outlive their first expiry', async () => {
-    const lock = await sharedLock()
+  test('I3: moves the deadlines of its waiters, so that they outlive their first expiry', async ({ lock }) => {
     await lock.grant(ada)
     const waiters = await joined(lock, [ben, ben2])
     const now = Math.floor((await lock.micros()) / 1000)
@@ -48,8 +46,7 @@ describe('a heartbeat while the lock is held', () => {
     }
   })
 
-  test('I5: does not change the holder, or the waiters of other clients', async () => {
-    const lock = await sharedLock()
+  test('I5: does not change the holder, or the waiters of other clients', async ({ lock }) => {
     await lock.grant(ada)
     const waiters = await joined(lock, [ben])
     await lock.enqueue(cyd)
@@ -65,8 +62,7 @@ describe('a heartbeat while the lock is held', () => {
     expect(await lock.deadline(cyd)).toBeUndefined()
   })
 
-  test('I7: gives every key of the queue a life between one and two waiterTtl', async () => {
-    const lock = await sharedLock()
+  test('I7: gives every key of the queue a life between one and two waiterTtl', async ({ lock }) => {
     await lock.grant(ada)
     await lock.tend(...(await joined(lock, [ben])))
 
@@ -77,8 +73,7 @@ describe('a heartbeat while the lock is held', () => {
     }
   })
 
-  test('I7: removes deadlines that have passed, and no others', async () => {
-    const lock = await sharedLock()
+  test('I7: removes deadlines that have passed, and no others', async ({ lock }) => {
     const gone = caller('gone', { joinedAgo: 60_000, deadlineIn: -1_000 })
     const alive = caller('alive', { deadlineIn: 3_000 })
     await lock.given({ holder: ada, waiters: [gone, alive] })
@@ -90,8 +85,7 @@ describe('a heartbeat while the lock is held', () => {
 })
 
 describe('a waiter that is missing from the queue', () => {
-  test('I3: joins again with its old ticket, ahead of waiters that came later', async () => {
-    const lock = await sharedLock()
+  test('I3: joins again with its old ticket, ahead of waiters that came later', async ({ lock }) => {
     await lock.grant(ada)
     const [first, second] = await joined(lock, [ben, ben2])
     await lock.enqueue(cyd)
@@ -102,8 +96,7 @@ describe('a waiter that is missing from the queue', () => {
     expect(await lock.order()).toEqual(order)
   })
 
-  test('I2: moves the clock to at least its ticket, so that every later token is larger', async () => {
-    const lock = await sharedLock()
+  test('I2: moves the clock to at least its ticket, so that every later token is larger', async ({ lock }) => {
     await lock.given({ holder: ada })
     const future = (await lock.micros()) + 3_600_000_000
     await lock.tend([ben, future])
@@ -132,8 +125,7 @@ describe('a waiter that is missing from the queue', () => {
 })
 
 describe('a grant', () => {
-  test('I4: is found after its message was lost', async () => {
-    const lock = await sharedLock()
+  test('I4: is found after its message was lost', async ({ lock }) => {
     await lock.grant(ada)
     const waiters = await joined(lock, [ben, ben2])
     await lock.listen(ben)
@@ -191,8 +183,7 @@ describe.each([
     expect(await heard()).toEqual([lock.grantMessage(how, ahead, token)])
   })
 
-  test('I4: passes over waiters ahead that have expired or have no subscriber', async () => {
-    const lock = await sharedLock()
+  test('I4: passes over waiters ahead that have expired or have no subscriber', async ({ lock }) => {
     await lock.given({ ...given, waiters: [caller('expired', { joinedAgo: 6_000 }), caller('unheard')] })
 
     expect((await lock.tend([ben, await lock.micros()])).places).toEqual([[expect.any(String), ben.lease, how]])
@@ -200,8 +191,7 @@ describe.each([
 })
 
 describe('the server', () => {
-  test('reports the places of 500 waiters in one call', async () => {
-    const lock = await sharedLock()
+  test('reports the places of 500 waiters in one call', async ({ lock }) => {
     await lock.given({ holder: ada })
     const many = Array.from({ length: 500 }, () => again(ben))
     const first = (await lock.micros()) - 1_000_000
@@ -211,8 +201,7 @@ describe('the server', () => {
     expect(await lock.order()).toEqual(many.map(({ id }) => id))
   })
 
-  test('I9: needs one ZRANK for each waiter, and otherwise the same commands for any number', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I9: needs one ZRANK for each waiter, and otherwise the same commands for any number', async ({ lock }) => {
     await lock.grant(ada)
     const waiters = await joined(lock, [ben, ben2])
     // The first heartbeat may also have to move the expiry of the lock's key. So only the second one is counted.
@@ -223,8 +212,7 @@ describe('the server', () => {
     expect(calls).toEqual([...usual, 'ZREMRANGEBYSCORE'])
   })
 
-  test('I4: out of memory, lets a waiter join again, and grants the lock', async () => {
-    const lock = await lockOnOwnServer()
+  testAlone('I4: out of memory, lets a waiter join again, and grants the lock', async ({ lock }) => {
     const lapsed = lock.another()
     await lock.given({ holder: ada })
     await lapsed.given({ holder: ada, endsIn: -1 })
@@ -240,8 +228,7 @@ describe('waiters of a holder that has several holds', () => {
   const first = caller('first', { lease: 10_000 })
   const inner = again(first)
 
-  test('I4: a waiter that has re-entered, but lost the reply, gets the end of its lease', async () => {
-    const lock = await sharedLock()
+  test('I4: a waiter that has re-entered, but lost the reply, gets the end of its lease', async ({ lock }) => {
     await lock.given({ holder: first, reentries: [inner] })
     const { places } = await lock.tend([inner, await lock.micros()])
 
@@ -259,8 +246,7 @@ describe('waiters of a holder that has several holds', () => {
     expect(await lock.order()).toEqual([])
   })
 
-  test('I7: a waiter that asks to queue after it has re-entered leaves no entry in the queue', async () => {
-    const lock = await sharedLock()
+  test('I7: a waiter that asks to queue after it has re-entered leaves no entry in the queue', async ({ lock }) => {
     await lock.given({ holder: first, reentries: [inner], waiters: [inner] })
 
     expect(await lock.acquire(inner, { queue: true })).toMatchObject({ status: 'reentered' })

@@ -3,7 +3,7 @@
  * scripts.
  */
 import type { Redis } from 'ioredis'
-import { expect, onTestFinished } from 'vitest'
+import { test as base, expect, onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import type { VoteMode } from '../../src/kind.ts'
 import { decodeHolder, decodeNames } from '../../src/kinds/claim.ts'
@@ -70,6 +70,12 @@ function fromFor(until: number, lease: number): number {
 export function sharedLock(): Promise<TestLock> {
   return lockOn(redisUrl())
 }
+
+/** Declares a test, which receives a lock that no other test uses, on the server that all tests share. */
+export const test = base.extend('lock', () => sharedLock())
+
+/** Declares a test, which receives a lock on a server of its own. */
+export const testAlone = base.extend('lock', () => lockOnOwnServer())
 
 /** Makes a lock on a server of its own, for tests that count commands or break the server. */
 export async function lockOnOwnServer(): Promise<TestLock> {

@@ -4,10 +4,10 @@
  * vote. 'same' gives the hold, with the token of the other votes, to a server that has missed the grant. 'place' gives
  * a waiter the ticket that it has on the other servers.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { Mutex } from '../../src/kinds/mutex/mutex.ts'
 import { again, type Caller, caller, claimOf } from './callers.ts'
-import { lockOnOwnServer, sharedLock } from './test-lock.ts'
+import { sharedLock, test, testAlone } from './test-lock.ts'
 import { agreed, ahead, HOUR, unchanged } from './votes.ts'
 
 const [ada, ben, cyd] = [caller('ada'), caller('ben'), caller('cyd')]
@@ -27,8 +27,7 @@ describe("'raise'", () => {
     expect(await lock.grant(ben)).toBe(floor + 1)
   })
 
-  test('I5: changes nothing if the token is already as large, or if the request is repeated', async () => {
-    const lock = await sharedLock()
+  test('I5: changes nothing if the token is already as large, or if the request is repeated', async ({ lock }) => {
     await lock.given({ holder: ada })
     const token = (await agreed(lock)).token!
     for (const floor of [token, token - 1])
@@ -39,7 +38,7 @@ describe("'raise'", () => {
     expect(await unchanged(lock, ada, 'raise', floor)).toMatchObject({ status: 'granted', token: floor })
   })
 
-  test.each([
+  test.for([
     { state: 'nobody holds', who: ada, given: {} },
     { state: 'somebody else holds', who: ada, given: { holder: ben } },
     { state: 'its own lease has lapsed', who: ada, given: { holder: ada, endsIn: -1 } },
@@ -47,8 +46,7 @@ describe("'raise'", () => {
     { state: 'it is queued, and somebody else holds', who: cyd, given: { holder: ben, waiters: [cyd] } },
     { state: 'it is the first waiter, and nobody holds', who: cyd, given: { waiters: [cyd, ben] } },
     { state: 'all queued waiters are dead', who: ada, given: { waiters: [caller('dead', { joinedAgo: 6_000 })] } },
-  ])('I4: does nothing if $state', async ({ who, given }) => {
-    const lock = await sharedLock()
+  ])('I4: does nothing if $state', async ({ who, given }, { lock }) => {
     await lock.given(given)
     await lock.listen(ben, cyd)
 
@@ -56,8 +54,7 @@ describe("'raise'", () => {
   })
 })
 
-test('I5, I9: a floor that is the token already costs one read, and writes nothing', async () => {
-  const lock = await lockOnOwnServer()
+testAlone('I5, I9: a floor that is the token already costs one read, and writes nothing', async ({ lock }) => {
   await lock.given({ holder: ada })
   const token = (await agreed(lock)).token!
   for (const mode of ['raise', 'same'] as const) {
@@ -101,11 +98,10 @@ describe("'same'", () => {
     expect((await agreed(lock)).clock).toBe(clock + 1_000)
   })
 
-  test.each([
+  test.for([
     { than: 'larger', by: HOUR },
     { than: 'smaller', by: -1_000_000 },
-  ])('makes a $than floor the token of its own hold; the clock never goes back', async ({ by }) => {
-    const lock = await sharedLock()
+  ])('makes a $than floor the token of its own hold; the clock never goes back', async ({ by }, { lock }) => {
     await lock.given({ holder: ada })
     const { clock } = await agreed(lock)
     const { until } = await lock.hash()
@@ -117,11 +113,10 @@ describe("'same'", () => {
     expect(await unchanged(lock, ada, 'same', floor)).toMatchObject({ token: floor })
   })
 
-  test.each([
+  test.for([
     { than: 'larger', by: HOUR },
     { than: 'smaller', by: -1_000_000 },
-  ])('re-enters if its owner holds, and makes a $than floor the token of all holds', async ({ by }) => {
-    const lock = await sharedLock()
+  ])('re-enters if its owner holds, and makes a $than floor the token of all holds', async ({ by }, { lock }) => {
     await lock.given({ holder: ada })
     const { clock } = await agreed(lock)
     const floor = await ahead(lock, by)
@@ -134,14 +129,13 @@ describe("'same'", () => {
     expect(await lock.acquire(ada)).toMatchObject({ status: 'granted', token: floor })
   })
 
-  test.each([
+  test.for([
     { state: 'somebody else holds', given: { holder: ben } },
     { state: 'somebody else holds, and it is queued', given: { holder: ben, waiters: [ada] } },
     { state: 'somebody is queued', given: { waiters: [ben] } },
     { state: 'it is queued itself', given: { waiters: [ada, ben] } },
     { state: 'a lease has lapsed, and somebody is queued', given: { holder: cyd, endsIn: -1, waiters: [ben] } },
-  ])('I3: does nothing if $state', async ({ given }) => {
-    const lock = await sharedLock()
+  ])('I3: does nothing if $state', async ({ given }, { lock }) => {
     await lock.given(given)
     await lock.listen(ben)
 
@@ -181,8 +175,7 @@ describe("'place'", () => {
     expect(await lock.acquire(ada, place)).toMatchObject({ status: 'granted', token: anew.token })
   })
 
-  test('I4: keeps the lock with a new token, if no waiter has an earlier ticket', async () => {
-    const lock = await sharedLock()
+  test('I4: keeps the lock with a new token, if no waiter has an earlier ticket', async ({ lock }) => {
     await lock.given({ holder: ada, waiters: [ben] })
     await lock.listen(ben)
     const { token } = await agreed(lock)
@@ -193,11 +186,10 @@ describe("'place'", () => {
     expect((await lock.hash())['hold']).toBe(ada.id)
   })
 
-  test.each([
+  test.for([
     { state: 'has another token', given: { holder: ada, waiters: [ben] }, by: 1 },
     { state: 'has been re-entered', given: { holder: ada, reentries: [again(ada)], waiters: [ben] }, by: 0 },
-  ])('I5: does not give back a hold that $state', async ({ given, by }) => {
-    const lock = await sharedLock()
+  ])('I5: does not give back a hold that $state', async ({ given, by }, { lock }) => {
     await lock.given(given)
     await lock.listen(ben)
     const token = (await agreed(lock)).token!

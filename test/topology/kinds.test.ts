@@ -3,13 +3,13 @@
  * only what the kinds in use need.
  */
 import { createHash } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { usualTexts } from '../../scripts/lua/usual-texts.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import { aclRule } from '../../src/redis/rights.ts'
 import { flag } from '../kit/flag.ts'
 import { Member, twin } from '../kit/member.ts'
-import { freshKey, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
+import { freshKey, ownServer, plainRedis, redisUrl, test } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
 test('two connections serve all kinds', async () => {
@@ -20,10 +20,9 @@ test('two connections serve all kinds', async () => {
   expect(await plainRedis(url).info('clients')).toContain('connected_clients:3')
 })
 
-test('I7 a grant for an unknown id is given back to the kind whose lock it is', async () => {
+test('I7 a grant for an unknown id is given back to the kind whose lock it is', async ({ key }) => {
   const member = new Member(redisUrl())
   const redis = plainRedis()
-  const key = freshKey()
   const kept = await member.lock(mutex, key)
   await (await member.lock(twin, key)).release()
   const client = kept.id.slice(0, 12)

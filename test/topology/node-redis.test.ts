@@ -4,10 +4,10 @@
  */
 import * as redis6 from 'redis'
 import * as redis5 from 'redis-5'
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished } from 'vitest'
 import { LockArgumentError, LockConnectionError } from '../../src/index.ts'
 import { rejection } from '../kit/outcomes.ts'
-import { client, freshKey, keysWith, ownServer, plainRedis } from '../kit/redis.ts'
+import { client, freshKey, keysWith, ownServer, plainRedis, test } from '../kit/redis.ts'
 import { acl } from '../kit/topologies/acl.ts'
 import { RedisCluster } from '../kit/topologies/redis-cluster.ts'
 import { masterName, RedisSentinel } from '../kit/topologies/redis-sentinel.ts'
@@ -129,12 +129,11 @@ describe.each(versions)('node-redis %s', (_, { createClient, createClientPool, c
     expect(await keysWith(plainRedis(`${url}/2`), 'lock:{')).toEqual([expect.stringMatching(/^(app:)?lock:/)])
   })
 
-  test('I1: the database that the client has selected, without sending a command on it', async () => {
+  test('I1: the database that the client has selected, without sending a command on it', async ({ key }) => {
     const { url } = await ownServer()
     const redis = createClient({ url: `${url}/1`, name: 'the-callers' })
     redis.on('error', () => {})
     await redis.connect()
-    const key = freshKey()
     const locksIn = (db: number) => keysWith(plainRedis(`${url}/${db}`), key)
     await redis.select(2)
     const locks = client({}, redis)
@@ -235,10 +234,9 @@ describe('sentinels', () => {
   })
 })
 
-test('an ioredis instance with the same options excludes the client', async () => {
+test('an ioredis instance with the same options excludes the client', async ({ key }) => {
   const { port, username, password } = aclOptions
   const other = instanceOf({ kind: 'server', options: aclOptions }, { lazyConnect: true })
-  const key = freshKey()
   await client({}, redis6.createClient({ socket: { host: '127.0.0.1', port }, username, password })).lock(key)
   expect(await client({}, other).tryLock(key)).toBeNull()
 })

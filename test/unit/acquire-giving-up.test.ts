@@ -1,25 +1,16 @@
 /**
  * Tests callers that give up: their calls settle at once, and their requests are taken back in the background (I6, I7).
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { now, settled } from './promises.ts'
-import { KEY, LEASE, NOTHING, WAITER_TTL, Waiting } from './waiting.ts'
+import { KEY, LEASE, NOTHING, test, WAITER_TTL, Waiting } from './waiting.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 
 describe('I6 a caller that gives up gets its answer at once', () => {
-  test.each(['once', 'line', 'queue'] as const)('while its first request is unanswered: %s', async mode => {
-    const at = new Waiting()
+  test.for(['once', 'line', 'queue'] as const)('while its first request is unanswered: %s', async (mode, { at }) => {
     const waiter = await at.start({ id: 'A', mode })
-    at.io.end(waiter, undefined)
-    expect(await now(waiter.outcome)).toBeUndefined()
-    expect(at.left).toEqual(['A'])
-  })
-
-  test('in the queue', async () => {
-    const at = new Waiting()
-    const waiter = await at.parkedFair({ id: 'A' })
     at.io.end(waiter, undefined)
     expect(await now(waiter.outcome)).toBeUndefined()
     expect(at.left).toEqual(['A'])
@@ -27,10 +18,9 @@ describe('I6 a caller that gives up gets its answer at once', () => {
 })
 
 describe('I7 a request that fails after its caller has given up', () => {
-  test.each(['once', 'line', 'queue'] as const)(
+  test.for(['once', 'line', 'queue'] as const)(
     'may have run after it was taken back, so it is taken back again: %s',
-    async mode => {
-      const at = new Waiting()
+    async (mode, { at }) => {
       const waiter = await at.start({ id: 'A', mode })
       at.io.end(waiter, undefined)
       await at.kind.leaves.next.answer()
@@ -43,8 +33,7 @@ describe('I7 a request that fails after its caller has given up', () => {
 })
 
 describe('I7 taking back', () => {
-  test('is repeated until Redis has answered, and not after that', async () => {
-    const at = new Waiting()
+  test('is repeated until Redis has answered, and not after that', async ({ at }) => {
     at.io.end(await at.parkedFair({ id: 'A' }), undefined)
     for (let failures = 1; failures <= 3; failures++) {
       expect(at.kind.leaves.count).toBe(failures)
@@ -58,8 +47,7 @@ describe('I7 taking back', () => {
     expect(at.residue).toEqual(NOTHING)
   })
 
-  test('stops and is reported as failed when everything has expired on its own', async () => {
-    const at = new Waiting()
+  test('stops and is reported as failed when everything has expired on its own', async ({ at }) => {
     at.io.end(await at.parkedFair({ id: 'A' }), undefined)
     await at.kind.leaves.next.fail(unreachable)
     await at.clock.advance(1_000)
@@ -71,8 +59,7 @@ describe('I7 taking back', () => {
     expect(at.kind.leaves.count).toBe(2)
   })
 
-  test('is repeated if the request runs after it and is queued', async () => {
-    const at = new Waiting()
+  test('is repeated if the request runs after it and is queued', async ({ at }) => {
     const waiter = await at.start({ id: 'A', mode: 'queue' })
     at.io.end(waiter, undefined)
     await at.kind.leaves.next.answer()
@@ -81,8 +68,7 @@ describe('I7 taking back', () => {
     expect(at.told).toEqual([])
   })
 
-  test('is repeated if a heartbeat runs after it and joins the queue again or finds a grant', async () => {
-    const at = new Waiting()
+  test('is repeated if a heartbeat runs after it and joins the queue again or finds a grant', async ({ at }) => {
     const waiters = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' })]
     at.io.look()
     for (const waiter of waiters) at.io.end(waiter, undefined)
@@ -100,21 +86,6 @@ describe('I7 taking back', () => {
     await settled()
     expect(at.left).toEqual([])
     expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
-  })
-
-  test('of a later grant is left to the client, because the waiter is no longer known', async () => {
-    const at = new Waiting()
-    at.io.end(await at.parkedFair({ id: 'A' }), undefined)
-    expect(at.message('A', 100, 'handoff')).toBe(false)
-    expect(at.holding.grantedByReply('A', at.granted(), at.clock.now())).toBe(false)
-  })
-
-  test('is neither stopped nor repeated if the caller gives up again', async () => {
-    const at = new Waiting()
-    const waiter = await at.parkedFair({ id: 'A' })
-    at.io.end(waiter, undefined)
-    at.io.end(waiter, undefined)
-    expect(at.left).toEqual(['A'])
   })
 })
 
@@ -137,19 +108,13 @@ describe('I7 a waiter that goes into the queue while its unfair attempt is still
     expect(at.left).toEqual(['A'])
   })
 
-  test('is taken back if it gives up after the unfair attempt was refused last', async () => {
-    const { at, waiter, unfair, fair } = await twoAttempts()
-    await fair.answer(at.refused({ position: 3, ticket: '5' }))
-    await unfair.answer(at.refused())
-    at.io.end(waiter, undefined)
-    expect(at.left).toEqual(['A'])
-  })
-
-  test('keeps its place when the unfair attempt is refused last', async () => {
+  test('keeps its place when the unfair attempt is refused last, and is taken back if it gives up then', async () => {
     const { at, waiter, unfair, fair } = await twoAttempts()
     await fair.answer(at.refused({ position: 3, ticket: '5' }))
     await unfair.answer(at.refused())
     expect(waiter.refusal).toMatchObject({ position: 3 })
+    at.io.end(waiter, undefined)
+    expect(at.left).toEqual(['A'])
   })
 
   test('is granted once when both attempts are granted', async () => {
@@ -177,8 +142,7 @@ describe('close', () => {
     },
   )
 
-  test('does not repeat what fails, and reports it', async () => {
-    const at = new Waiting()
+  test('does not repeat what fails, and reports it', async ({ at }) => {
     await at.parkedFair({ id: 'A' })
     const closed = at.io.close()
     const error = new LockClosedError(KEY)

@@ -1,8 +1,8 @@
 /** Tests heartbeats, which make up for lost messages (I4), and waiters that give up during an outage (I6). */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import { now, settled } from './promises.ts'
-import { HEARTBEAT, KEY, LEASE, NOTHING, OUTAGE, Waiting } from './waiting.ts'
+import { HEARTBEAT, KEY, LEASE, OUTAGE, test } from './waiting.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 
@@ -12,8 +12,7 @@ describe('I4 the state of the lock is checked', () => {
     { ttl: LEASE, after: HEARTBEAT, why: 'after the pause between heartbeats at the latest' },
   ]
 
-  test.each(cases)('by a fair waiter $why', async ({ ttl, after }) => {
-    const at = new Waiting()
+  test.for(cases)('by a fair waiter $why', async ({ ttl, after }, { at }) => {
     await at.start({ id: 'A', mode: 'queue' })
     await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: '5', ttl }))
     await at.clock.advance(after - 1)
@@ -22,8 +21,7 @@ describe('I4 the state of the lock is checked', () => {
     expect(at.kind.tends.count).toBe(1)
   })
 
-  test.each(cases)('by an unfair waiter $why', async ({ ttl, after }) => {
-    const at = new Waiting()
+  test.for(cases)('by an unfair waiter $why', async ({ ttl, after }, { at }) => {
     await at.start({ id: 'A' })
     for (let i = 0; i < 2; i++) await at.kind.attempts.next.answer(at.refused({ ttl }))
     await at.clock.advance(after - 1)
@@ -32,8 +30,7 @@ describe('I4 the state of the lock is checked', () => {
     expect(at.asking).toEqual(['A'])
   })
 
-  test('again, and sooner, after a heartbeat has reported that the lease ends sooner', async () => {
-    const at = new Waiting()
+  test('again, and sooner, after a heartbeat has reported that the lease ends sooner', async ({ at }) => {
     await at.parkedFair({ id: 'A' })
     await at.clock.advance(HEARTBEAT)
     await at.kind.tends.next.answer(at.tended([1], { ttl: 100 }))
@@ -41,8 +38,7 @@ describe('I4 the state of the lock is checked', () => {
     expect(at.kind.tends.count).toBe(2)
   })
 
-  test('when a connection has been made again, without waiting for the timer', async () => {
-    const at = new Waiting()
+  test('when a connection has been made again, without waiting for the timer', async ({ at }) => {
     await at.parkedFair({ id: 'A' })
     await at.parkedHead({ id: 'B' })
     at.io.look()
@@ -53,8 +49,7 @@ describe('I4 the state of the lock is checked', () => {
 })
 
 describe('I9 a heartbeat', () => {
-  test('is one request for all fair waiters of a key, with their tickets', async () => {
-    const at = new Waiting()
+  test('is one request for all fair waiters of a key, with their tickets', async ({ at }) => {
     const waiters = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' }, 2)]
     await at.start({ id: 'C', mode: 'queue' })
     await at.clock.advance(HEARTBEAT)
@@ -62,26 +57,14 @@ describe('I9 a heartbeat', () => {
     expect(at.kind.tends.all.map(({ args }) => args)).toEqual([[KEY, queued]])
   })
 
-  test('is never under way twice', async () => {
-    const at = new Waiting()
+  test('is never under way twice', async ({ at }) => {
     await at.parkedFair({ id: 'A' })
     for (let i = 0; i < 3; i++) at.io.look()
     await at.clock.advance(2 * HEARTBEAT)
     expect(at.kind.tends.count).toBe(1)
   })
 
-  test('I4 finds a grant whose message was lost', async () => {
-    const at = new Waiting()
-    const [first, second] = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' })]
-    await at.clock.advance(HEARTBEAT)
-    const grant = at.granted({ token: 100, via: 'handoff' })
-    await at.kind.tends.next.answer(at.tended([grant, 1]))
-    expect(await now(first.outcome)).toEqual(grant)
-    expect(await now(second.outcome)).toBe('pending')
-  })
-
-  test('I6 that is refused for all of `outageTimeout` ends the wait with the refusal', async () => {
-    const at = new Waiting()
+  test('I6 that is refused for all of `outageTimeout` ends the wait with the refusal', async ({ at }) => {
     const waiter = await at.parkedFair({ id: 'A' })
     const begun = at.clock.now()
     for (let beat = HEARTBEAT; beat <= OUTAGE; beat += HEARTBEAT) {
@@ -95,8 +78,7 @@ describe('I9 a heartbeat', () => {
 })
 
 describe('I6 an outage', () => {
-  test('ends each waiter exactly when its own patience is over', async () => {
-    const at = new Waiting()
+  test('ends each waiter exactly when its own patience is over', async ({ at }) => {
     const cause = new Error('ECONNREFUSED')
     const before = [await at.parkedFair({ id: 'A' }), await at.parkedHead({ id: 'B', key: 'other' })]
     await at.clock.advance(1_000)
@@ -115,8 +97,7 @@ describe('I6 an outage', () => {
     expect(await now(later.outcome)).toMatchObject({ code: 'ERR_LOCK_CONNECTION' })
   })
 
-  test('is counted from its beginning, and explained by its latest error', async () => {
-    const at = new Waiting()
+  test('is counted from its beginning, and explained by its latest error', async ({ at }) => {
     const waiter = await at.parkedFair({ id: 'A' })
     at.io.disconnected(new Error('first'))
     await at.clock.advance(OUTAGE - 1)
@@ -124,13 +105,5 @@ describe('I6 an outage', () => {
     at.io.disconnected(latest)
     await at.clock.advance(1)
     expect(await now(waiter.outcome)).toMatchObject({ cause: latest })
-  })
-
-  test('I7 leaves no timer when it is over', async () => {
-    const at = new Waiting()
-    at.io.disconnected(unreachable)
-    await at.clock.advance(3 * OUTAGE)
-    at.io.reconnected()
-    expect(at.residue).toEqual(NOTHING)
   })
 })

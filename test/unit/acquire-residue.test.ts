@@ -1,8 +1,8 @@
 /** Tests that a wait leaves nothing in the client, in whatever way it ends: no waiter, no timer and no channel (I7). */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { settled } from './promises.ts'
-import { HEARTBEAT, KEY, NOTHING, OUTAGE, Waiting } from './waiting.ts'
+import { HEARTBEAT, KEY, NOTHING, OUTAGE, test, Waiting } from './waiting.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 
@@ -106,33 +106,18 @@ describe('I7 nothing is left in the client after', () => {
   })
 })
 
-describe('I7 a subscription that fails after its waiters have left', () => {
-  async function gone() {
-    const at = new Waiting()
-    at.channels.slow = true
-    const waiter = await at.start({ id: 'A', mode: 'queue' })
-    at.io.end(waiter, undefined)
-    return at
-  }
-
-  test('is dropped once', async () => {
-    const at = await gone()
-    await at.channels.hearings.next.fail(unreachable)
-    expect(at.residue).toEqual(NOTHING)
-  })
-
-  test('does not take the channel from a waiter that came later', async () => {
-    const at = await gone()
-    await at.start({ id: 'B', mode: 'queue' })
-    const [first, second] = at.channels.hearings.open
-    await second?.answer()
-    await first?.fail(unreachable)
-    expect(at.channels.users).toEqual({ [`inbox of ${KEY}`]: 1 })
-  })
+test('I7 a subscription that fails after its waiter has left does not take the channel from a waiter that came later', async () => {
+  const at = new Waiting()
+  at.channels.slow = true
+  at.io.end(await at.start({ id: 'A', mode: 'queue' }), undefined)
+  await at.start({ id: 'B', mode: 'queue' })
+  const [first, second] = at.channels.hearings.open
+  await second?.answer()
+  await first?.fail(unreachable)
+  expect(at.channels.users).toEqual({ [`inbox of ${KEY}`]: 1 })
 })
 
-test('I7 a connection that is lost after close leaves no timer', async () => {
-  const at = new Waiting()
+test('I7 a connection that is lost after close leaves no timer', async ({ at }) => {
   await at.parkedFair({ id: 'A' })
   const closed = at.io.close()
   at.io.disconnected(unreachable)
@@ -141,8 +126,7 @@ test('I7 a connection that is lost after close leaves no timer', async () => {
   expect(at.residue).toEqual(NOTHING)
 })
 
-test('I7 a close during an outage leaves no timer', async () => {
-  const at = new Waiting()
+test('I7 a close during an outage leaves no timer', async ({ at }) => {
   await at.parkedFair({ id: 'A' })
   at.io.disconnected(unreachable)
   const closed = at.io.close()

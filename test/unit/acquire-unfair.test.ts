@@ -1,11 +1,10 @@
 /** Tests unfair waiters: one request at a time for each key, no lost wake-up, joining the queue late, and re-entry. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import { now, settled } from './promises.ts'
-import { HEARTBEAT, KEY, NOTHING, Waiting } from './waiting.ts'
+import { HEARTBEAT, KEY, NOTHING, test, Waiting } from './waiting.ts'
 
-test('I4 a waiter subscribes, asks once more, and only then parks', async () => {
-  const at = new Waiting()
+test('I4 a waiter subscribes, asks once more, and only then parks', async ({ at }) => {
   at.channels.slow = true
   const waiter = await at.start({ id: 'A' })
   expect(at.channels.hearings.count).toBe(0)
@@ -21,8 +20,7 @@ test('I4 a waiter subscribes, asks once more, and only then parks', async () => 
   expect(at.told).toEqual(['A'])
 })
 
-test('I9 only the head of the line asks, and a release makes it ask once', async () => {
-  const at = new Waiting()
+test('I9 only the head of the line asks, and a release makes it ask once', async ({ at }) => {
   await at.parkedHead({ id: 'A' })
   for (const id of ['B', 'C', 'D']) await at.start({ id })
   expect(at.asking).toEqual([])
@@ -36,17 +34,8 @@ test('I9 only the head of the line asks, and a release makes it ask once', async
   expect(at.asking).toEqual(['B'])
 })
 
-test('I4 if the head is granted the lock at once, the waiter behind it asks', async () => {
-  const at = new Waiting()
-  await at.start({ id: 'A' })
-  await at.start({ id: 'B' })
-  await at.kind.attempts.next.answer(at.granted())
-  expect(at.asking).toEqual(['B'])
-})
-
 describe('I4 a wake-up is not lost if it comes', () => {
-  test('while the head is asking', async () => {
-    const at = new Waiting()
+  test('while the head is asking', async ({ at }) => {
     await at.parkedHead({ id: 'A' })
     at.unlocked(KEY)
     await settled()
@@ -57,8 +46,7 @@ describe('I4 a wake-up is not lost if it comes', () => {
     expect(at.asking).toEqual([])
   })
 
-  test('while the head is asking and then gives up: the next waiter uses it', async () => {
-    const at = new Waiting()
+  test('while the head is asking and then gives up: the next waiter uses it', async ({ at }) => {
     const head = await at.parkedHead({ id: 'A' })
     await at.start({ id: 'B' })
     at.unlocked(KEY)
@@ -94,8 +82,7 @@ describe('I4 a wake-up is not lost if it comes', () => {
     expect(at.asking).toEqual(['B'])
   })
 
-  test('while the head subscribes and then gives up', async () => {
-    const at = new Waiting()
+  test('while the head subscribes and then gives up', async ({ at }) => {
     at.channels.slow = true
     const head = await at.start({ id: 'A' })
     await at.kind.attempts.next.answer(at.refused())
@@ -117,8 +104,7 @@ describe('fairAfter', () => {
     expect(at.kind.attempts.next.args).toEqual([expect.objectContaining({ id: 'B' }), { join: true }])
   })
 
-  test('I7 leaves no timer when its waiter was granted the lock or gave up before', async () => {
-    const at = new Waiting()
+  test('I7 leaves no timer when its waiter was granted the lock or gave up before', async ({ at }) => {
     await at.start({ id: 'A', fairAfter: 1_000 })
     await at.kind.attempts.next.answer(at.granted())
     at.io.end(await at.parkedHead({ id: 'B', fairAfter: 1_000 }), undefined)
@@ -128,8 +114,7 @@ describe('fairAfter', () => {
 })
 
 describe('waiters whose owner may re-enter', () => {
-  test('ask on their own, even with others ahead of them in the line', async () => {
-    const at = new Waiting()
+  test('ask on their own, even with others ahead of them in the line', async ({ at }) => {
     await at.parkedHead({ id: 'A' })
     const waiter = await at.start({ id: 'B', mayReenter: true })
     expect(at.asking).toEqual(['B'])
@@ -153,11 +138,10 @@ describe('waiters whose owner may re-enter', () => {
     expect(await now(waiter.outcome)).toMatchObject({ via: 'reentry' })
   })
 
-  test.each([
+  test.for([
     { where: 'in the line', mode: 'line' as const },
     { where: 'in the queue', mode: 'queue' as const },
-  ])('I4 $where ask at once when they hear that their owner has been granted the lock', async ({ mode }) => {
-    const at = new Waiting()
+  ])('I4 $where ask at once when they hear that their owner has been granted the lock', async ({ mode }, { at }) => {
     const [ours, theirs] = [
       await at.start({ id: 'A', owner: 'ours', mayReenter: true, mode }),
       await at.start({ id: 'B', owner: 'theirs', mayReenter: true, mode }),
@@ -190,8 +174,7 @@ describe('waiters whose owner may re-enter', () => {
     expect(at.asking).toEqual(['C'])
   })
 
-  test('keep waiting if their own attempt fails', async () => {
-    const at = new Waiting()
+  test('keep waiting if their own attempt fails', async ({ at }) => {
     await at.parkedHead({ id: 'A' })
     const waiter = await at.start({ id: 'B', owner: 'ours', mayReenter: true })
     await at.kind.attempts.next.answer(at.refused())

@@ -1,7 +1,7 @@
 /** Tests how `Connection` hides short outages from callers: what it repeats, when it gives up, how it reconnects. */
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
-import { Connected, OUTAGE, replyError } from './fake-redis.ts'
+import { Connected, OUTAGE, replyError, test } from './fake-redis.ts'
 import { now, quiet, settled } from './promises.ts'
 
 const socket = new Error('read ETIMEDOUT')
@@ -20,8 +20,7 @@ describe('a call', () => {
     expect(await call).toEqual({ reply: 'yes', sent, repeated: false })
   })
 
-  test('whose outcome is unknown is sent again on the next connection, and reported as repeated', async () => {
-    const at = await Connected.up()
+  test('whose outcome is unknown is sent again on the next connection, and reported as repeated', async ({ at }) => {
     const call = at.ask()
     await settled()
     at.redis.break(socket)
@@ -67,10 +66,9 @@ describe('a call', () => {
     expect(at.redis.asked.count).toBe(5)
   })
 
-  test.each(['NOPERM x', 'OOM x', 'NOREPLICAS x', 'WRONGTYPE x', 'ERR x', 'BUSYGROUP x'])(
+  test.for(['NOPERM x', 'OOM x', 'NOREPLICAS x', 'WRONGTYPE x', 'ERR x', 'BUSYGROUP x'])(
     'that the server refuses rejects with the refusal, and is not repeated: %s',
-    async message => {
-      const at = await Connected.up()
+    async (message, { at }) => {
       const call = quiet(at.ask())
       await settled()
       const cause = replyError(message)
@@ -127,19 +125,7 @@ describe('a call', () => {
 describe('a call that was refused and can be asked in another way', () => {
   const noScript = replyError('NOSCRIPT x')
 
-  test('is sent again at once, and does not count as repeated', async () => {
-    const at = await Connected.up()
-    const rephrase = vi.fn(() => true)
-    const call = at.ask({ rephrase })
-    await settled()
-    await at.redis.asked.next.fail(noScript)
-    expect(rephrase).toHaveBeenCalledWith(noScript)
-    await at.redis.asked.next.answer('yes')
-    expect(await call).toMatchObject({ reply: 'yes', repeated: false })
-  })
-
-  test('is sent on the next connection, if its own is gone', async () => {
-    const at = await Connected.up()
+  test('is sent on the next connection, if its own is gone', async ({ at }) => {
     const call = at.ask({ rephrase: () => true })
     await settled()
     const asked = at.redis.asked.next
@@ -151,8 +137,7 @@ describe('a call that was refused and can be asked in another way', () => {
     expect(await call).toMatchObject({ reply: 'yes' })
   })
 
-  test('rejects with its own explanation if there is no other way', async () => {
-    const at = await Connected.up()
+  test('rejects with its own explanation if there is no other way', async ({ at }) => {
     const said = new LockConnectionError('it needs more rights', noScript)
     const call = quiet(at.ask({ rephrase: () => false, explain: () => said }))
     await settled()
@@ -161,10 +146,9 @@ describe('a call that was refused and can be asked in another way', () => {
   })
 })
 
-test.each(['NOSCRIPT x', 'BUSY x'])(
+test.for(['NOSCRIPT x', 'BUSY x'])(
   'calls about one lock take effect in their order, if the first is refused: %s',
-  async refusal => {
-    const at = await Connected.up()
+  async (refusal, { at }) => {
     const sent: string[] = []
     const ask = (name: string, key: string) =>
       at.ask({
@@ -191,8 +175,7 @@ test.each(['NOSCRIPT x', 'BUSY x'])(
   },
 )
 
-test('a reply that cannot be read rejects its own call, and no other', async () => {
-  const at = await Connected.up()
+test('a reply that cannot be read rejects its own call, and no other', async ({ at }) => {
   const unreadable = new Error('not a reply')
   const first = quiet(
     at.ask({
@@ -228,8 +211,7 @@ describe('I6 each call is given up exactly when its own patience is over,', () =
     }
   })
 
-  test('and a later answer changes nothing', async () => {
-    const at = await Connected.up()
+  test('and a later answer changes nothing', async ({ at }) => {
     // The socket stays open for a while after `disconnect`.
     at.redis.disconnect = () => {}
     const call = quiet(at.ask())
@@ -237,25 +219,10 @@ describe('I6 each call is given up exactly when its own patience is over,', () =
     await at.redis.asked.next.answer('late')
     expect(await now(call)).toMatchObject({ code: 'ERR_LOCK_CONNECTION' })
   })
-
-  test('I7 and leaves no timer, nor does a call that was answered', async () => {
-    const at = await Connected.up()
-    const answered = at.ask()
-    await settled()
-    await at.redis.asked.next.answer('yes')
-    await answered
-    quiet(at.ask())
-    await settled()
-    await at.clock.advance(4_000)
-    await at.redis.asked.next.answer('yes')
-    await at.clock.advance(2 * OUTAGE)
-    expect(at.clock.armed).toBe(0)
-  })
 })
 
 describe('a connection that is lost', () => {
-  test('is made again, after pauses that double up to a second', async () => {
-    const at = await Connected.up()
+  test('is made again, after pauses that double up to a second', async ({ at }) => {
     at.redis.break(socket)
     for (let attempt = 0; attempt < 12; attempt++) {
       const before = at.clock.now()
@@ -304,10 +271,9 @@ test('I6 if a server leaves commands unanswered, the connection is made again, w
 })
 
 describe('silence counts only time in which this process ran', () => {
-  test.each([20_000, 4_000])(
+  test.for([20_000, 4_000])(
     'replies that came during a stall of %i ms are read before anything is judged',
-    async stall => {
-      const at = await Connected.up()
+    async (stall, { at }) => {
       const call = at.ask()
       await settled()
       // Let a short stall begin so late that the time limit for an answer ends during the stall.

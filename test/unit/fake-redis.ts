@@ -4,6 +4,7 @@
  */
 import { EventEmitter } from 'node:events'
 import type { Redis } from 'ioredis'
+import { test as base } from 'vitest'
 import { Connection } from '../../src/redis/connection.ts'
 import type { Request } from '../../src/redis/request.ts'
 import { FakeClock } from './fake-clock.ts'
@@ -82,6 +83,9 @@ export class Connected {
     })
   }
 }
+
+/** Declares a test, which receives a connection that is up. */
+export const test = base.extend('at', () => Connected.up())
 
 /** Returns an error as the server sends it. */
 export function replyError(message: string): Error {

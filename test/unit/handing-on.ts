@@ -1,4 +1,5 @@
 /** Calls of one client that hand the lock on to each other. */
+import { test as base } from 'vitest'
 import { surelyUntil } from '../../src/clock.ts'
 import { Lease } from '../../src/key/lease.ts'
 import type { Waiter, Wish } from '../../src/key/waiter.ts'
@@ -131,3 +132,6 @@ export function leaseOf({ id, lease }: Asker): Lease {
   if (!lease) throw new Error(`${id} has not been granted`)
   return lease
 }
+
+/** Declares a test, which receives a client of its own. */
+export const test = base.extend('at', () => new HandingOn())

@@ -1,4 +1,5 @@
 /** Holds and their leases. */
+import { test as base } from 'vitest'
 import { surelyUntil } from '../../src/clock.ts'
 import type { Hold } from '../../src/key/hold.ts'
 import { Lease } from '../../src/key/lease.ts'
@@ -69,3 +70,6 @@ export class Leases extends Room {
     await call.answer(call.args[0].map(({ ms }) => surelyUntil(now, ms)))
   }
 }
+
+/** Declares a test, which receives a client of its own. */
+export const test = base.extend('at', () => new Leases())

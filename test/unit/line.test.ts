@@ -2,8 +2,8 @@
  * Tests which unfair waiter of a client asks, and when, while the client holds the
  * lock.
  */
-import { describe, expect, test } from 'vitest'
-import { FIRST, HandingOn, leaseOf } from './handing-on.ts'
+import { describe, expect } from 'vitest'
+import { FIRST, HandingOn, leaseOf, test } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { HEARTBEAT, KEY } from './waiting.ts'
 
@@ -60,15 +60,6 @@ describe('while a lease of the same client may hand the lock on', () => {
     expect(at.asking).toEqual(['C'])
   })
 
-  test('I4 a newcomer asks when the lock had to go back to Redis', async () => {
-    const { at, lease } = await unheard()
-    await at.ask({ id: 'C', lease: 1_000 })
-    void lease.release()
-    expect(at.asking).toEqual([])
-    await at.released(0)
-    expect(at.asking).toEqual(['C'])
-  })
-
   test('I9 a waiter that Redis grants the lock may hand it on as well, so nobody else asks or listens', async () => {
     const { at, lease } = await unheard()
     const [c, d] = [await at.ask({ id: 'C', lease: 1_000 }), await at.ask({ id: 'D', lease: 1_000 })]
@@ -87,15 +78,6 @@ describe('while a lease of the same client may hand the lock on', () => {
     await at.released(1)
     expect([at.asking, at.channels.users]).toEqual([[], { [`unlock of ${KEY}`]: 1 }])
     await at.clock.advance(TURN)
-    expect(at.asking).toEqual(['C'])
-  })
-
-  test('I4 a newcomer asks when that lease is lost', async () => {
-    const { at } = await unheard()
-    await at.ask({ id: 'C' })
-    at.holding.doubt('B')
-    await at.clock.advance(0)
-    await at.kind.renewals.next.answer([undefined])
     expect(at.asking).toEqual(['C'])
   })
 
@@ -172,8 +154,7 @@ describe('I4 a run is longer if no other client is known to wait:', () => {
     }
   })
 
-  test('a refusal shows another client', async () => {
-    const at = new HandingOn()
+  test('a refusal shows another client', async ({ at }) => {
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     at.clock.block(4)
     void leaseOf(a!).release()

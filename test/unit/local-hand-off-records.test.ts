@@ -1,14 +1,13 @@
 /** Tests when a client records the new holder in Redis after local hand-offs, and which calls wait for the record. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
-import { FIRST, HandingOn, leaseOf } from './handing-on.ts'
+import { FIRST, HandingOn, leaseOf, test } from './handing-on.ts'
 import { KEY } from './waiting.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 
 describe('the holder is recorded in Redis', () => {
-  test('once, 1 ms after a hand-off, if it still holds then', async () => {
-    const at = new HandingOn()
+  test('once, 1 ms after a hand-off, if it still holds then', async ({ at }) => {
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     void leaseOf(a!).release()
     await at.clock.advance(0.6)
@@ -22,8 +21,7 @@ describe('the holder is recorded in Redis', () => {
     expect(at.records.length).toBe(1)
   })
 
-  test('I7 but not after the lock has gone back', async () => {
-    const at = new HandingOn()
+  test('I7 but not after the lock has gone back', async ({ at }) => {
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     void leaseOf(a!).release()
     void leaseOf(b!).release()
@@ -31,8 +29,7 @@ describe('the holder is recorded in Redis', () => {
     expect(at.records).toEqual([])
   })
 
-  test('and the answer may prolong a later holder’s lease, because the hold is the same', async () => {
-    const at = new HandingOn()
+  test('and the answer may prolong a later holder’s lease, because the hold is the same', async ({ at }) => {
     const [a, b, c] = await at.run({ id: 'A', lease: 100 }, { id: 'B', lease: 100 }, { id: 'C', lease: 100 })
     void leaseOf(a!).release()
     await at.clock.advance(1)
@@ -56,8 +53,7 @@ describe('the holder is recorded in Redis', () => {
     expect(at.asking).toEqual(['C'])
   })
 
-  test('and a record that fails is reported, and made again after the next hand-off', async () => {
-    const at = new HandingOn()
+  test('and a record that fails is reported, and made again after the next hand-off', async ({ at }) => {
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     void leaseOf(a!).release()
     await at.clock.advance(1)

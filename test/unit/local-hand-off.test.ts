@@ -1,13 +1,12 @@
 /** Tests local hand-offs: when they happen, which waiter gets the lock, and how long a run of them lasts. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
-import { BLOCK, FIRST, HandingOn, leaseOf } from './handing-on.ts'
+import { BLOCK, FIRST, type HandingOn, leaseOf, test } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { KEY, LEASE } from './waiting.ts'
 
 describe('a release hands the lock on', () => {
-  test('I1 for no longer than its own lease lasts', async () => {
-    const at = new HandingOn()
+  test('I1 for no longer than its own lease lasts', async ({ at }) => {
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     at.clock.block(2)
     const left = leaseOf(a!).remaining()
@@ -15,29 +14,17 @@ describe('a release hands the lock on', () => {
     expect(leaseOf(b!).remaining()).toBe(left)
   })
 
-  test('I2 with a token of its own, and the release names the last token that was used', async () => {
-    const at = new HandingOn()
+  test('I2 with a token of its own, and the release names the last token that was used', async ({ at }) => {
     const askers = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     for (const asker of askers) void leaseOf(asker).release()
     await settled()
     expect(askers.map(asker => leaseOf(asker).fencingToken)).toEqual([FIRST, FIRST + 1, FIRST + 2])
     expect(at.kind.releases.next.args).toMatchObject([{ key: KEY, id: 'A' }, FIRST + 2])
   })
-
-  test('I7 and leaves nothing when all are done', async () => {
-    const at = new HandingOn()
-    for (const asker of await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })) void leaseOf(asker).release()
-    await at.released()
-    // The renewal timer is removed only when it fires.
-    await at.clock.advance(LEASE)
-    expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 0, channels: {} })
-    expect(at.records).toEqual([])
-  })
 })
 
 describe('a release that finds nobody waiting is put off to the end of the event loop’s turn,', () => {
-  test('and hands the lock to a waiter that comes until then', async () => {
-    const at = new HandingOn()
+  test('and hands the lock to a waiter that comes until then', async ({ at }) => {
     const [a] = await at.run({ id: 'A' })
     const sent = at.kind.attempts.count
     const released = leaseOf(a!).release()
@@ -49,16 +36,7 @@ describe('a release that finds nobody waiting is put off to the end of the event
     expect(at.told.slice(-3)).toEqual(['waiting B', 'released A', 'acquired B'])
   })
 
-  test('I8 but not if the lease can no longer be handed on', async () => {
-    const at = new HandingOn()
-    const [a] = await at.run({ id: 'A' })
-    at.clock.block(4)
-    void leaseOf(a!).release()
-    expect(at.ended).toEqual([['A', undefined]])
-  })
-
-  test('I1 and is sent to Redis if the run is over by then', async () => {
-    const at = new HandingOn()
+  test('I1 and is sent to Redis if the run is over by then', async ({ at }) => {
     const [a] = await at.run({ id: 'A' })
     void leaseOf(a!).release()
     const b = at.begin({ id: 'B' })
@@ -69,8 +47,7 @@ describe('a release that finds nobody waiting is put off to the end of the event
     expect(at.asking).toEqual(['B'])
   })
 
-  test('I6 and from the call on the lease cannot be prolonged', async () => {
-    const at = new HandingOn()
+  test('I6 and from the call on the lease cannot be prolonged', async ({ at }) => {
     const [a] = await at.run({ id: 'A' })
     void leaseOf(a!).release()
     await expect(leaseOf(a!).renew()).rejects.toMatchObject({ code: 'ERR_LOCK_LOST' })
@@ -78,8 +55,7 @@ describe('a release that finds nobody waiting is put off to the end of the event
 })
 
 describe('I4 a run ends, and the lock goes back to Redis,', () => {
-  test('with the last token of its block', async () => {
-    const at = new HandingOn()
+  test('with the last token of its block', async ({ at }) => {
     const names = Array.from({ length: BLOCK + 1 }, (_, i) => ({ id: `${i + 1}` }))
     const askers = await at.run({ id: '0' }, ...names)
     for (const asker of askers.slice(0, -1)) void leaseOf(asker).release()
@@ -88,19 +64,7 @@ describe('I4 a run ends, and the lock goes back to Redis,', () => {
     expect(at.ended).toEqual([['0', BLOCK]])
   })
 
-  test.each([
-    { ms: 3.9, how: 'not before 4 ms', handed: true },
-    { ms: 4, how: 'after 4 ms', handed: false },
-  ])('$how', async ({ ms, handed }) => {
-    const at = new HandingOn()
-    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
-    at.clock.block(ms)
-    void leaseOf(a!).release()
-    expect([b!.lease !== undefined, at.ended.length]).toEqual([handed, handed ? 0 : 1])
-  })
-
-  test('4 ms after its start, however often it was handed on', async () => {
-    const at = new HandingOn()
+  test('4 ms after its start, however often it was handed on', async ({ at }) => {
     const askers = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' }, { id: 'D' })
     for (const asker of askers.slice(0, 3)) {
       at.clock.block(1.4)
@@ -122,8 +86,7 @@ async function expectNotHandedOn(at: HandingOn, [a, b]: Awaited<ReturnType<Handi
 }
 
 describe('a lease is not handed on', () => {
-  test('I1 if less than half of it certainly lasts', async () => {
-    const at = new HandingOn()
+  test('I1 if less than half of it certainly lasts', async ({ at }) => {
     const askers = await at.run({ id: 'A', lease: 6 }, { id: 'B', lease: 6 })
     at.clock.block(2.3)
     expect(leaseOf(askers[0]!).remaining()).toBeGreaterThan(3)
@@ -132,31 +95,18 @@ describe('a lease is not handed on', () => {
     await expectNotHandedOn(at, askers)
   })
 
-  test('I1 if it has run out, even before a timer fires: it is lost, and the line asks', async () => {
-    const at = new HandingOn()
+  test('I1 if it has run out, even before a timer fires: it is lost, and the line asks', async ({ at }) => {
     const [a, b] = await at.run({ id: 'A', lease: 4 }, { id: 'B', lease: 4 })
     at.clock.block(3.8)
     expect(await leaseOf(a!).release()).toBe(false)
     expect([b!.lease, at.told.at(-1), at.asking]).toEqual([undefined, 'lost A', ['B']])
   })
 
-  test('to a waiter that asked for another length', async () => {
-    const at = new HandingOn()
+  test('to a waiter that asked for another length', async ({ at }) => {
     await expectNotHandedOn(at, await at.run({ id: 'A' }, { id: 'B', lease: LEASE + 1 }))
   })
 
-  test('if it was granted without tokens for hand-offs', async () => {
-    const at = new HandingOn()
-    const a = await at.ask({ id: 'A' })
-    const b = await at.ask({ id: 'B' })
-    expect(at.attempt.args[1]).toEqual({ reserve: 0 })
-    await at.grantNext()
-    await at.attempt.answer(at.refused())
-    await expectNotHandedOn(at, [a, b])
-  })
-
-  test.each(['once', 'line'] as const)('I1 while its owner asks to re-enter: %s', async mode => {
-    const at = new HandingOn()
+  test.for(['once', 'line'] as const)('I1 while its owner asks to re-enter: %s', async (mode, { at }) => {
     const askers = await at.run({ id: 'A' }, { id: 'B' })
     const nested = await at.ask({ id: 'N', owner: 'A', mode })
     expect(at.asking).toEqual(['N'])
@@ -167,31 +117,27 @@ describe('a lease is not handed on', () => {
     expect([leaseOf(nested).held, askers[1]!.lease, at.ended]).toEqual([true, undefined, [['A', undefined]]])
   })
 
-  test('I8 while it may be gone, according to a message', async () => {
-    const at = new HandingOn()
+  test('I8 while it may be gone, according to a message', async ({ at }) => {
     const askers = await at.run({ id: 'A' }, { id: 'B' })
     at.holding.doubt('A')
     await expectNotHandedOn(at, askers)
   })
 
-  test('I8 while Redis is being asked about it, because its heir would miss the answer', async () => {
-    const at = new HandingOn()
+  test('I8 while Redis is being asked about it, because its heir would miss the answer', async ({ at }) => {
     const askers = await at.run({ id: 'A', lease: 6 }, { id: 'B', lease: 6 })
     await at.clock.advance(1.5)
     expect(at.kind.renewals.open.length).toBe(1)
     await expectNotHandedOn(at, askers)
   })
 
-  test('I8 while its user is renewing it, because its heir would miss the answer', async () => {
-    const at = new HandingOn()
+  test('I8 while its user is renewing it, because its heir would miss the answer', async ({ at }) => {
     const askers = await at.run({ id: 'A' }, { id: 'B', renew: false })
     void leaseOf(askers[0]!).renew(LEASE)
     expect(at.kind.renewals.open.length).toBe(1)
     await expectNotHandedOn(at, askers)
   })
 
-  test.each(['yes', 'no answer'])('but is handed on after its user’s renewal has settled: %s', async said => {
-    const at = new HandingOn()
+  test.for(['yes', 'no answer'])('but is handed on after its user’s renewal has settled: %s', async (said, { at }) => {
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     const renewed = Promise.allSettled([leaseOf(a!).renew(LEASE)])
     const { next } = at.kind.renewals

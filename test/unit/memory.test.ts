@@ -1,11 +1,11 @@
 import { mock } from 'node:test'
 import { setTimeout as realPause } from 'node:timers/promises'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, vi } from 'vitest'
 import { type Lease, LockArgumentError, LockClient } from '../../src/index.ts'
 import type { MemoryHub } from '../../src/memory/hub.ts'
 import { memory } from '../../src/memory/index.ts'
 import { runNode } from '../kit/program.ts'
-import { client, freshKey } from '../kit/redis.ts'
+import { client, freshKey, test } from '../kit/redis.ts'
 
 afterEach(() => {
   vi.useRealTimers()
@@ -128,11 +128,10 @@ describe.each(Object.entries(ways))('under fake timers: %s', (name, { install, a
   })
 })
 
-test('a lock that nobody uses has no timer, and leaves nothing in the store (I7)', async () => {
+test('a lock that nobody uses has no timer, and leaves nothing in the store (I7)', async ({ key }) => {
   vi.useFakeTimers()
   const store = memory()
   const locks = client({}, store)
-  const key = freshKey()
   await locks.using(key, () => locks.using(key, () => {}))
   const lease = await locks.lock(key)
   const next = locks.lock(key)

@@ -1,9 +1,9 @@
 /** Tests automatic renewal, and that every lease that ends without its release is reported. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { surelyUntil } from '../../src/clock.ts'
 import { LockConnectionError, LockLostError } from '../../src/errors.ts'
 import { FakeKind } from './fake-kind.ts'
-import { LENGTH, Leases } from './leases.ts'
+import { LENGTH, Leases, test } from './leases.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 const THIRD = LENGTH / 3
@@ -15,15 +15,7 @@ class SharedKind extends FakeKind {
 }
 
 describe('a lease is renewed', () => {
-  test('sooner if only an older request proves its grant, because its lease counts from that request', async () => {
-    const at = new Leases()
-    const lease = at.hold({ via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
-    await at.clock.advance(0)
-    expect(at.asked).toEqual([[[lease.id, LENGTH]]])
-  })
-
-  test('I9 together with all others that are due at about the same time, in one request', async () => {
-    const at = new Leases()
+  test('I9 together with all others that are due at about the same time, in one request', async ({ at }) => {
     const early = Array.from({ length: 50 }, () => at.hold().id)
     await at.clock.advance(LENGTH / 20 - 1)
     const soon = at.hold().id
@@ -33,8 +25,7 @@ describe('a lease is renewed', () => {
     expect(at.asked.map(request => request.map(([id]) => id))).toEqual([[...early, soon], [late]])
   })
 
-  test('before longer leases in the same request, however many they are', async () => {
-    const at = new Leases()
+  test('before longer leases in the same request, however many they are', async ({ at }) => {
     const long = Array.from({ length: 50 }, () => at.hold().id)
     await at.clock.advance(THIRD - 500)
     const short = at.hold({ lease: 120, renew: true }).id
@@ -42,8 +33,7 @@ describe('a lease is renewed', () => {
     expect(at.asked.map(request => request.map(([id]) => id))).toEqual([[short, ...long]])
   })
 
-  test('in time, however many others were granted before and after it, and have ended', async () => {
-    const at = new Leases()
+  test('in time, however many others were granted before and after it, and have ended', async ({ at }) => {
     for (let others = 0; others <= 300; others += 60) {
       for (let i = 0; i < others; i++) void at.hold().release()
       const short = at.hold({ lease: 120, renew: true })
@@ -58,8 +48,7 @@ describe('a lease is renewed', () => {
 })
 
 describe('a renewal without an answer', () => {
-  test('proves nothing: it is tried again, and the lease is held meanwhile', async () => {
-    const at = new Leases()
+  test('proves nothing: it is tried again, and the lease is held meanwhile', async ({ at }) => {
     const lease = at.hold()
     await at.clock.advance(THIRD)
     for (let failures = 0; failures < 10; failures++) {
@@ -72,8 +61,7 @@ describe('a renewal without an answer', () => {
     expect(at.gone).toEqual([])
   })
 
-  test('I8 is tried until the lease ends, which is lost exactly at its deadline', async () => {
-    const at = new Leases()
+  test('I8 is tried until the lease ends, which is lost exactly at its deadline', async ({ at }) => {
     const lease = at.hold()
     const { signal } = lease
     await at.clock.advance(THIRD)
@@ -90,8 +78,7 @@ describe('a renewal without an answer', () => {
     expect(at.gone).toEqual([lease.id])
   })
 
-  test('I1 changes nothing if its answer comes after the deadline', async () => {
-    const at = new Leases()
+  test('I1 changes nothing if its answer comes after the deadline', async ({ at }) => {
     const lease = at.hold()
     await at.clock.advance(LENGTH - MARGIN)
     expect(at.gone).toEqual([lease.id])
@@ -99,13 +86,6 @@ describe('a renewal without an answer', () => {
     expect([lease.held, lease.remaining()]).toEqual([false, 0])
     expect(at.renewed).toEqual([])
     expect(at.table.holds.size).toBe(0)
-  })
-
-  test('is not sent a second time while it is under way', async () => {
-    const at = new Leases()
-    at.hold()
-    await at.clock.advance(LENGTH - MARGIN - 1)
-    expect(at.asked.length).toBe(1)
   })
 })
 
@@ -134,8 +114,7 @@ describe('I8 "gone" is final', () => {
     expect(lease.signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST' })
   })
 
-  test('if a message says that a lease is lost, Redis is asked at once, even about a fixed lease', async () => {
-    const at = new Leases()
+  test('if a message says that a lease is lost, Redis is asked at once, even about a fixed lease', async ({ at }) => {
     const leases = [at.hold(), at.hold({ renew: false })]
     at.doubt(...leases)
     await at.clock.advance(0)
@@ -149,8 +128,7 @@ describe('I8 "gone" is final', () => {
     expect(at.gone).toEqual(leases.map(lease => lease.id))
   })
 
-  test('a doubt that proves wrong leaves a fixed lease as it was', async () => {
-    const at = new Leases()
+  test('a doubt that proves wrong leaves a fixed lease as it was', async ({ at }) => {
     const lease = at.hold({ renew: false })
     at.doubt(lease)
     await at.clock.advance(0)
@@ -161,10 +139,9 @@ describe('I8 "gone" is final', () => {
     expect(at.asked.length).toBe(1)
   })
 
-  test.each([true, false])(
+  test.for([true, false])(
     'if a message of the loss comes during a renewal, Redis is asked again after it (renewed: %s)',
-    async renew => {
-      const at = new Leases()
+    async (renew, { at }) => {
       const lease = at.hold({ renew, via: 'handoff', deadline: at.clock.now() + LENGTH * 0.7 })
       await at.clock.advance(THIRD)
       expect(at.asked.length).toBe(1)
@@ -187,16 +164,6 @@ describe('a grant by message, proven from an older request,', () => {
     await at.kind.renewals.next.answer([at.clock.now() + LENGTH - 200])
     expect(lease.remaining()).toBe(LENGTH - 200)
   })
-
-  test('is not confirmed if it ends before', async () => {
-    const at = new Leases()
-    const lease = at.hold({ renew: false, via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
-    const released = lease.release()
-    await at.kind.releases.next.answer({ ended: true, heard: 0 })
-    expect(await released).toBe(true)
-    await at.clock.advance(100)
-    expect(at.asked).toEqual([])
-  })
 })
 
 describe('I1 if the server’s clock was set back, its answer counts only for as long as was asked for:', () => {
@@ -215,8 +182,7 @@ describe('I1 if the server’s clock was set back, its answer counts only for as
     expect(lease.remaining()).toBe(left)
   })
 
-  test('a confirmation of a grant that arrived late: its lease began when the request was sent', async () => {
-    const at = new Leases()
+  test('a confirmation of a grant that arrived late: its lease began when the request was sent', async ({ at }) => {
     const lease = at.hold({ renew: false, deadline: at.clock.now() + LENGTH - 1_500 })
     at.doubt(lease)
     await at.clock.advance(0)
@@ -224,8 +190,7 @@ describe('I1 if the server’s clock was set back, its answer counts only for as
     expect(lease.remaining()).toBe(LENGTH - 1_500)
   })
 
-  test('a renewal by the user', async () => {
-    const at = new Leases()
+  test('a renewal by the user', async ({ at }) => {
     const lease = at.hold({ renew: false })
     const renewed = lease.renew(2 * LENGTH)
     await at.kind.renewals.next.answer([at.clock.now() + LENGTH + STEP])
@@ -237,25 +202,14 @@ describe('I1 if the server’s clock was set back, its answer counts only for as
     await at.kind.renewals.next.answer([at.clock.now() + LENGTH + STEP])
     expect(lease.remaining()).toBe(left - 1)
   })
-
-  test('a confirmation for an owner with a name, because each hold has its own lease', async () => {
-    const at = new Leases()
-    const lease = at.hold({ renew: false, owner: 'somebody' })
-    const left = lease.remaining()
-    at.doubt(lease)
-    await at.clock.advance(0)
-    await at.kind.renewals.next.answer([at.clock.now() + 2 * LENGTH])
-    expect(lease.remaining()).toBe(left)
-  })
 })
 
 // In the client, a hold runs out a moment before it ends in Redis. If its owner re-enters in this moment, Redis keeps
 // the old hold. The lock would then stay held after the re-entry ends, unless the client also ends the old hold.
 describe('I1 I8 the machine was suspended', () => {
-  test.each([true, false])(
+  test.for([true, false])(
     'for longer than a lease: it is lost soon, long before its timer (renew: %o)',
-    async renew => {
-      const at = new Leases()
+    async (renew, { at }) => {
       const [lease, long] = [at.hold({ renew }), at.hold({ renew, lease: 10 * LENGTH })]
       at.clock.suspend(LENGTH)
       expect(lease.held).toBe(false)
@@ -290,8 +244,7 @@ describe('I1 I8 the machine was suspended', () => {
     expect(at.gone).toEqual([])
   })
 
-  test('perhaps, and Redis does not answer: this costs no lock before its own deadline', async () => {
-    const at = new Leases()
+  test('perhaps, and Redis does not answer: this costs no lock before its own deadline', async ({ at }) => {
     const lease = at.hold()
     at.clock.fallBehind(10 * LENGTH)
     await at.clock.advance(200)
@@ -329,8 +282,7 @@ test('I7 only a hold that ran out here is reported as one that Redis may still h
 })
 
 describe('holds of one holder', () => {
-  test('I4 have a lease each: renewing one does not prolong another', async () => {
-    const at = new Leases()
+  test('I4 have a lease each: renewing one does not prolong another', async ({ at }) => {
     const outer = at.hold({ key: 'same', token: 7 })
     const inner = at.hold({ key: 'same', token: 7, via: 'reentry', lease: 1_000, renew: false })
     expect(inner.remaining()).toBeLessThan(1_000)
@@ -340,8 +292,7 @@ describe('holds of one holder', () => {
     expect(at.gone).toEqual([inner.id])
   })
 
-  test('I1 a first hold that is gone is not prolonged by another grant', async () => {
-    const at = new Leases()
+  test('I1 a first hold that is gone is not prolonged by another grant', async ({ at }) => {
     const earlier = at.hold({ key: 'same', token: 7, lease: 1_000, renew: false })
     at.hold({ key: 'same', token: 8, via: 'reentry' })
     expect(earlier.remaining()).toBeLessThan(1_000)
@@ -360,8 +311,7 @@ describe('holds of one holder', () => {
 })
 
 describe('I7 nothing is left', () => {
-  test('in the table of leases that have ended, however they ended', async () => {
-    const at = new Leases()
+  test('in the table of leases that have ended, however they ended', async ({ at }) => {
     const [released] = [at.hold(), at.hold({ renew: false, lease: 100 }), at.hold()]
     const done = released?.release()
     await at.kind.releases.next.answer({ ended: true, heard: 0 })
@@ -371,8 +321,7 @@ describe('I7 nothing is left', () => {
     expect(at.table.holds.size).toBe(0)
   })
 
-  test('no timer, after close', async () => {
-    const at = new Leases()
+  test('no timer, after close', async ({ at }) => {
     at.hold()
     at.holding.close()
     expect(at.clock.armed).toBe(0)

@@ -2,7 +2,7 @@
  * Tests how clients take turns. For some ms after its release, a client leaves the lock to other clients. A call that
  * the client makes within this time has to wait.
  */
-import { describe, expect, test } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import { type Asker, HandingOn, leaseOf } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { KEY, LEASE } from './waiting.ts'
@@ -87,9 +87,11 @@ class Looping {
   }
 }
 
+/** Declares a test, which receives a client that has the lock. */
+const test = base.extend('client', () => Looping.holding())
+
 describe('a caller that asks again after its release', () => {
-  test('asks at once if no other client heard the release, and remembers nothing', async () => {
-    const client = await Looping.holding()
+  test('asks at once if no other client heard the release, and remembers nothing', async ({ client }) => {
     const { timers } = client.at.residue
     await client.release(1)
     expect(client.at.residue.timers).toBe(timers)
@@ -108,18 +110,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('has its turn when each of them has had one, whether before the call or after it', async () => {
-    const client = await Looping.holding()
-    await client.release(3)
-    await client.freedBy('B')
-    await client.call()
-    expect(client.asks).toBe(false)
-    await client.freedBy('C')
-    expect(client.asks).toBe(true)
-  })
-
-  test('asks at once when the lock was released by force, which is no turn', async () => {
-    const client = await Looping.holding()
+  test('asks at once when the lock was released by force, which is no turn', async ({ client }) => {
     await client.release(3)
     await client.freedBy('B', 'C')
     await client.call()
@@ -129,8 +120,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('does not wait for others with a single attempt or in the queue', async () => {
-    const client = await Looping.holding()
+  test('does not wait for others with a single attempt or in the queue', async ({ client }) => {
     await client.release(3)
     await client.at.ask({ id: 'once', mode: 'once' })
     await client.at.ask({ id: 'fair', mode: 'queue' })
@@ -150,8 +140,9 @@ describe('a caller that asks again after its release', () => {
   })
 
   // The look asks early, so the head of the line no longer waits for a turn after which its answer would name the owner.
-  test('I4 asks by itself if its owner has a name and the line has been refused, because the owner may have the lock', async () => {
-    const client = await Looping.holding()
+  test('I4 asks by itself if its owner has a name and the line has been refused, because the owner may have the lock', async ({
+    client,
+  }) => {
     await client.release(3)
     await client.freedBy('B', 'C')
     await client.call()
@@ -167,8 +158,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('leaves the lock to nobody because of a release of a lease that was lost before', async () => {
-    const client = await Looping.holding()
+  test('leaves the lock to nobody because of a release of a lease that was lost before', async ({ client }) => {
     await client.release(3)
     await client.freedBy('B', 'C')
     await client.call()
@@ -179,8 +169,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('re-enters at once, even after a nested hold of its owner was released', async () => {
-    const client = await Looping.holding()
+  test('re-enters at once, even after a nested hold of its owner was released', async ({ client }) => {
     await client.release(3)
     await client.freedBy('B', 'C')
     await client.call({ owner: 'somebody' })
@@ -192,8 +181,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('I4 asks, listens, and asks once more before it parks', async () => {
-    const client = await Looping.holding()
+  test('I4 asks, listens, and asks once more before it parks', async ({ client }) => {
     client.at.channels.lingers = false
     client.at.channels.slow = true
     await client.release(2)
@@ -223,8 +211,7 @@ describe('a call that comes before the release is answered', () => {
 })
 
 describe('little time is lost to clients that', () => {
-  test('only listen: they are given a chance now and then', async () => {
-    const client = await Looping.holding()
+  test('only listen: they are given a chance now and then', async ({ client }) => {
     const begin = client.at.clock.now()
     let lost = 0
     for (let turn = 0; turn < 100; turn++) {
@@ -236,8 +223,7 @@ describe('little time is lost to clients that', () => {
     expect(lost).toBeLessThanOrEqual(CHANCE * (1 + elapsed / PAUSE))
   })
 
-  test('have left: after three turns they are no longer waited for', async () => {
-    const client = await Looping.holding()
+  test('have left: after three turns they are no longer waited for', async ({ client }) => {
     await client.release(2)
     await client.freedBy('B')
     const left = [await client.leaves()]
@@ -286,8 +272,7 @@ test('if nobody heard of a release because a fair waiter has the lock, turns are
 })
 
 describe('I7 what is known about other clients', () => {
-  test('is kept while somebody waits', async () => {
-    const client = await Looping.holding()
+  test('is kept while somebody waits', async ({ client }) => {
     await client.release(3)
     await client.call()
     await client.at.clock.advance(CHANCE)

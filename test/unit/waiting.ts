@@ -1,4 +1,5 @@
 /** Calls that wait for a lock. Each is refused, granted or notified by the test. */
+import { test as base } from 'vitest'
 import type { Hold } from '../../src/key/hold.ts'
 import type { Waiter, Wish } from '../../src/key/waiter.ts'
 import type { Granted, Tended } from '../../src/kind.ts'
@@ -90,3 +91,6 @@ export class Waiting extends Room {
 }
 
 export const NOTHING = { waiting: 0, timers: 0, channels: {} }
+
+/** Declares a test, which receives a client of its own. */
+export const test = base.extend('at', () => new Waiting())

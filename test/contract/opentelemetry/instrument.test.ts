@@ -1,16 +1,15 @@
 /** Tests that instrumenting a client adds spans and metrics and changes nothing else, and that it can be undone. */
 import { metrics, trace } from '@opentelemetry/api'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { LockArgumentError, LockTimeoutError } from '../../../src/index.ts'
 import { type InstrumentOptions, instrument } from '../../../src/opentelemetry/index.ts'
 import { reasonOf, rejection } from '../../kit/outcomes.ts'
 import { park } from '../../kit/parking.ts'
 import { client, freshKey } from '../../kit/redis.ts'
-import { Telemetry } from './telemetry.ts'
+import { test } from './telemetry.ts'
 
 describe('instrument', () => {
-  test('uses the SDK registered with the API if none is passed', async () => {
-    const telemetry = new Telemetry()
+  test('uses the SDK registered with the API if none is passed', async ({ telemetry }) => {
     trace.setGlobalTracerProvider(telemetry.tracerProvider)
     metrics.setGlobalMeterProvider(telemetry.meterProvider)
     onTestFinished(() => {
@@ -24,10 +23,8 @@ describe('instrument', () => {
     expect(await telemetry.sum('redis_baton.grants')).toBe(1)
   })
 
-  test('without an SDK everything works as before', async () => {
-    const locks = client()
+  test('without an SDK everything works as before', async ({ locks, key }) => {
     using _ = instrument(locks)
-    const key = freshKey()
     const lease = await locks.lock(key)
     expect(await locks.tryLock(key)).toBeNull()
     expect(await lease.release()).toBe(true)
@@ -35,8 +32,7 @@ describe('instrument', () => {
     expect(await locks.using(key, inner => inner.held)).toBe(true)
   })
 
-  test('with an unknown option is refused, and changes nothing', async () => {
-    const locks = client()
+  test('with an unknown option is refused, and changes nothing', async ({ locks }) => {
     const options = { keygroup: () => '' } as InstrumentOptions
     expect(() => instrument(locks, options)).toThrow(LockArgumentError)
     expect(Object.keys(locks)).not.toContain('lock')
@@ -45,10 +41,7 @@ describe('instrument', () => {
 })
 
 describe('an instrumented client', () => {
-  test('gives the same leases, errors and results', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client()
-    const key = freshKey()
+  test('gives the same leases, errors and results', async ({ traced: locks, key }) => {
     const lease = await locks.lock(key, { lease: 10_000 })
     expect(lease).toMatchObject({ key, held: true, via: 'immediate' })
     expect(lease.remaining()).toBeGreaterThan(5_000)
@@ -69,8 +62,7 @@ describe('an instrumented client', () => {
 })
 
 describe('disable', () => {
-  test('leaves the client as it was, even one that has called using', async () => {
-    const telemetry = new Telemetry()
+  test('leaves the client as it was, even one that has called using', async ({ telemetry }) => {
     const { locks, instrumentation } = telemetry.client()
     instrumentation.disable()
     instrumentation.disable()
@@ -81,10 +73,8 @@ describe('disable', () => {
     expect(await telemetry.sum('redis_baton.grants')).toBe(0)
   })
 
-  test('ends open spans; the calls and leases under them continue', async () => {
-    const telemetry = new Telemetry()
+  test('ends open spans; the calls and leases under them continue', async ({ telemetry, key }) => {
     const { locks, instrumentation } = telemetry.client()
-    const key = freshKey()
     const lease = await locks.lock(key)
     const { lease: next } = await park(locks, key, { fair: true })
     instrumentation[Symbol.dispose]()

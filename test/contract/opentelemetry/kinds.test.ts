@@ -1,14 +1,13 @@
 /** Tests spans and metrics of every kind of lock, and that kinds with the same key are kept apart. */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { collect } from '../../kit/outcomes.ts'
 import { client, freshKey, plainRedis } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
-import { activeSpan, Telemetry } from './telemetry.ts'
+import { activeSpan, Telemetry, test } from './telemetry.ts'
 
-test('a semaphore: its waits and holds, by every call, also if the lock object was made before', async () => {
+test('a semaphore: its waits and holds, by every call, also if the lock object was made before', async ({ key }) => {
   const telemetry = new Telemetry()
   const locks = client()
-  const key = freshKey()
   const semaphore = locks.semaphore(key, 2)
   telemetry.instrument(locks)
   const inside = await semaphore.using({ permits: 2 }, async () => {
@@ -36,9 +35,7 @@ test('a semaphore: its waits and holds, by every call, also if the lock object w
   expect(await telemetry.sum('redis_baton.grants')).toBe(3)
 })
 
-test('a read-write lock: also its mode', async () => {
-  const telemetry = new Telemetry()
-  const { locks } = telemetry.client()
+test('a read-write lock: also its mode', async ({ telemetry, traced: locks }) => {
   const { read, write } = locks.readWrite(freshKey())
   await write.using(() => read.using(() => {}))
   const sides = (name: string) =>

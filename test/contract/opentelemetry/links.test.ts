@@ -3,11 +3,11 @@
 import { type DiagLogger, diag } from '@opentelemetry/api'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base'
 import { type Redis, Redis as RedisClient } from 'ioredis'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { park } from '../../kit/parking.ts'
 import { Child } from '../../kit/process.ts'
 import { client, freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
-import { Telemetry } from './telemetry.ts'
+import { Telemetry, test } from './telemetry.ts'
 
 const nameOf = (span: ReadableSpan | undefined) => span?.spanContext().spanId
 const linked = (span: ReadableSpan | undefined) =>
@@ -28,10 +28,8 @@ describe('within a client', () => {
     expect(holds.map(linked)).toEqual([[], ...holds.slice(0, 3).map(span => [[nameOf(span), tokenOf(span)]])])
   })
 
-  test('a caller that takes a released lock ahead of its waiters is linked to nothing', async () => {
-    const telemetry = new Telemetry()
+  test('a caller that takes a released lock ahead of its waiters is linked to nothing', async ({ telemetry, key }) => {
     const { locks } = telemetry.client()
-    const key = freshKey()
     const first = await locks.lock(key, { owner: 'somebody' })
     const parked = await park(locks, key)
     const released = first.release()
@@ -47,10 +45,8 @@ describe('within a client', () => {
 })
 
 describe('across clients and processes', () => {
-  test('a holder is linked to the one before it, in another process', async () => {
-    const telemetry = new Telemetry()
+  test('a holder is linked to the one before it, in another process', async ({ telemetry, key }) => {
     const { locks } = telemetry.client({ links: { redis: plainRedis() } })
-    const key = freshKey()
     const child = new Child(new URL('children/holder.ts', import.meta.url), [redisUrl(), key])
     const { spanId, traceId, token } = await child.message<{ spanId: string; traceId: string; token: number }>(
       message => 'spanId' in message,
@@ -63,11 +59,9 @@ describe('across clients and processes', () => {
     expect(linked(hold)).toEqual([[spanId, token]])
   })
 
-  test('the data left in Redis is small, expires on its own, and is in the lock’s slot', async () => {
-    const telemetry = new Telemetry()
+  test('the data left in Redis is small, expires on its own, and is in the lock’s slot', async ({ telemetry, key }) => {
     const redis = plainRedis()
     const { locks } = telemetry.client({ links: { redis } })
-    const key = freshKey()
     await locks.using(key, () => {})
     const [hold] = await telemetry.ended('lock.hold', 1)
     const { traceId, spanId } = hold!.spanContext()
@@ -81,11 +75,9 @@ describe('across clients and processes', () => {
     for await (const other of locks.list(`*${key}*`)) expect(other.key).toBe(key)
   })
 
-  test('garbage in Redis, or a version newer than this one, makes no link', async () => {
-    const telemetry = new Telemetry()
+  test('garbage in Redis, or a version newer than this one, makes no link', async ({ telemetry, key }) => {
     const redis = plainRedis()
     const { locks } = telemetry.client({ links: { redis } })
-    const key = freshKey()
     const span = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
     const values = [
       'nonsense',
@@ -126,8 +118,7 @@ describe('across clients and processes', () => {
     expect(warnings.filter(text => text.startsWith('redis-baton:'))).toHaveLength(1)
   })
 
-  test('the Redis user for links needs only the right that the documentation names', async () => {
-    const telemetry = new Telemetry()
+  test('the Redis user for links needs only the right that the documentation names', async ({ telemetry, key }) => {
     const server = await ownServer()
     const admin = plainRedis(server.url)
     await admin.call('ACL', 'SETUSER', 'links', 'on', '>secret', '~lock-trace:*', '-@all', '+set')
@@ -140,7 +131,6 @@ describe('across clients and processes', () => {
     })
     onTestFinished(() => redis.disconnect())
     const { locks } = telemetry.client({ links: { redis } }, {}, server.url)
-    const key = freshKey()
     await Promise.all([1, 2].map(() => locks.using(key, { fair: true }, () => {})))
     const holds = await telemetry.ended('lock.hold', 2)
     expect(linked(holds[1])).toEqual([[nameOf(holds[0]), tokenOf(holds[0])]])

@@ -1,14 +1,13 @@
 /** Tests the metrics with the real SDK and a real Redis. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { reasonOf } from '../../kit/outcomes.ts'
 import { park } from '../../kit/parking.ts'
 import { client, freshKey } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
-import { Telemetry } from './telemetry.ts'
+import { Telemetry, test } from './telemetry.ts'
 
 describe('every count', () => {
-  test('exists, at 0, before anything has happened', async () => {
-    const telemetry = new Telemetry()
+  test('exists, at 0, before anything has happened', async ({ telemetry }) => {
     telemetry.client({ attributes: { 'server.address': 'redis.example' } })
     const counts = ['waiters', 'leases', 'grants', 'timeouts', 'losses', 'renewals', 'disconnections']
     for (const name of counts) {
@@ -23,10 +22,7 @@ describe('every count', () => {
 })
 
 describe('waiters, leases and grants', () => {
-  test('go up and down with the calls, and agree with stats()', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client()
-    const key = freshKey()
+  test('go up and down with the calls, and agree with stats()', async ({ telemetry, traced: locks, key }) => {
     const now = async () => [await telemetry.sum('redis_baton.waiters'), await telemetry.sum('redis_baton.leases')]
     const lease = await locks.lock(key)
     const again = await locks.lock(key, { owner: lease.owner })
@@ -51,10 +47,7 @@ describe('waiters, leases and grants', () => {
 })
 
 describe('durations are seconds', () => {
-  test('of the wait, by its outcome, and of the hold', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client()
-    const key = freshKey()
+  test('of the wait, by its outcome, and of the hold', async ({ telemetry, traced: locks, key }) => {
     const lease = await client().lock(key)
     const stop = new AbortController()
     const { lease: granted } = await park(locks, key, { fair: true })
@@ -107,8 +100,7 @@ describe('durations are seconds', () => {
 })
 
 describe('events without a call', () => {
-  test('lost leases and renewals', async () => {
-    const telemetry = new Telemetry()
+  test('lost leases and renewals', async ({ telemetry }) => {
     const { locks } = telemetry.client({}, { lease: 600 })
     const lease = await locks.lock(freshKey())
     await eventually(() => locks.stats().renewed >= 2)
@@ -124,9 +116,7 @@ describe('events without a call', () => {
 })
 
 describe('keys', () => {
-  test('are not an attribute of any metric', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client()
+  test('are not an attribute of any metric', async ({ telemetry, traced: locks }) => {
     const key = freshKey('secret')
     await Promise.all([1, 2].map(() => locks.using(key, () => {})))
     await locks.lock(key, { lease: 100 })
@@ -145,8 +135,7 @@ describe('keys', () => {
     }
   })
 
-  test('can be distinguished by keyGroup', async () => {
-    const telemetry = new Telemetry()
+  test('can be distinguished by keyGroup', async ({ telemetry }) => {
     const { locks } = telemetry.client({ keyGroup: key => key.split('-')[0] as string })
     await locks.using(freshKey('order'), () => {})
     await locks.using(freshKey('order'), () => {})

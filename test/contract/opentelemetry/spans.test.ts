@@ -1,18 +1,16 @@
 /** Tests the spans of waits and holds with the real SDK and a real Redis. */
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockLostError, LockTimeoutError } from '../../../src/index.ts'
 import { reasonOf, rejection } from '../../kit/outcomes.ts'
 import { park } from '../../kit/parking.ts'
 import { client, freshKey, ownServer } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
-import { activeSpan, milliseconds, Telemetry } from './telemetry.ts'
+import { activeSpan, milliseconds, Telemetry, test } from './telemetry.ts'
 
 describe('a lock that is free', () => {
-  test('has a span for the wait and one for the hold, both below the caller’s', async () => {
-    const telemetry = new Telemetry()
+  test('has a span for the wait and one for the hold, both below the caller’s', async ({ telemetry, key }) => {
     const { locks } = telemetry.client({ attributes: { 'server.address': 'redis.example', 'server.port': 6390 } })
-    const key = freshKey()
     const [lease, caller] = await telemetry.within('caller', async span => [await locks.lock(key), span] as const)
     await sleep(50)
     await lease.release()
@@ -46,10 +44,8 @@ describe('a lock that is free', () => {
     expect(milliseconds(hold!.startTime)).toBeGreaterThanOrEqual(milliseconds(wait!.startTime))
   })
 
-  test.each(['using', 'wrap', 'tryLock', 'await using'] as const)('by %s', async way => {
-    const telemetry = new Telemetry()
+  test.for(['using', 'wrap', 'tryLock', 'await using'] as const)('by %s', async (way, { telemetry, key }) => {
     const { locks } = telemetry.client()
-    const key = freshKey()
     const ways = {
       using: () => locks.using(key, {}, () => 'done'),
       wrap: () => locks.wrap(key, (what: string) => what)('done'),
@@ -68,9 +64,7 @@ describe('a lock that is free', () => {
 })
 
 describe('the active span', () => {
-  test('is the hold’s inside using, and the caller’s before and after it', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client()
+  test('is the hold’s inside using, and the caller’s before and after it', async ({ telemetry, traced: locks }) => {
     await telemetry.within('caller', async caller => {
       const inside = await locks.using(freshKey(), async () => {
         await sleep(1)
@@ -83,10 +77,8 @@ describe('the active span', () => {
     })
   })
 
-  test('is the wait’s during the call, so the spans of its commands are below it', async () => {
-    const telemetry = new Telemetry()
+  test('is the wait’s during the call, so the spans of its commands are below it', async ({ telemetry, key }) => {
     const { locks } = telemetry.client()
-    const key = freshKey()
     const lease = await locks.lock(key)
     const first = await park(locks, key)
     // If a call of the same client is already parked, a new call emits `waiting` before `lock` returns. The span of the
@@ -103,10 +95,7 @@ describe('the active span', () => {
 })
 
 describe('a wait', () => {
-  test('records the holder, and the position in the queue', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client()
-    const key = freshKey()
+  test('records the holder, and the position in the queue', async ({ telemetry, traced: locks, key }) => {
     const lease = await client({ label: 'the holder' }).lock(key)
     const [fair, unfair] = [await park(locks, key, { fair: true }), locks.lock(key)]
     await sleep(50)
@@ -124,10 +113,7 @@ describe('a wait', () => {
     expect(second?.attributes).not.toHaveProperty('redis_baton.queue.position')
   })
 
-  test('that times out is an error, with the exception and the holder', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client()
-    const key = freshKey()
+  test('that times out is an error, with the exception and the holder', async ({ telemetry, traced: locks, key }) => {
     await client({ label: 'the holder' }).lock(key)
     const error = await rejection(locks.lock(key, { timeout: 1_000, fair: true }), LockTimeoutError)
     const [wait] = telemetry.spans('lock.wait')
@@ -159,10 +145,8 @@ describe('a wait', () => {
     expect(wait?.attributes).not.toHaveProperty('error.type')
   })
 
-  test('that ends because its client is closed, or because Redis refuses, is an error', async () => {
-    const telemetry = new Telemetry()
+  test('that ends because its client is closed, or because Redis refuses, is an error', async ({ telemetry, key }) => {
     const { locks } = telemetry.client()
-    const key = freshKey()
     await client().lock(key)
     const { lease } = await park(locks, key, { fair: true })
     const closed = reasonOf(lease)
@@ -191,9 +175,10 @@ describe('a wait', () => {
 })
 
 describe('a hold', () => {
-  test('that is lost is an error, with the exception, at the moment of the loss', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client()
+  test('that is lost is an error, with the exception, at the moment of the loss', async ({
+    telemetry,
+    traced: locks,
+  }) => {
     const lease = await locks.lock(freshKey(), { lease: 200 })
     const [hold] = await telemetry.ended('lock.hold', 1)
     const error = lease.signal.reason
@@ -205,10 +190,7 @@ describe('a hold', () => {
     expect(telemetry.spans('lock.hold')).toHaveLength(1)
   })
 
-  test('that re-enters is below the outer one; each ends separately', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client()
-    const key = freshKey()
+  test('that re-enters is below the outer one; each ends separately', async ({ telemetry, traced: locks, key }) => {
     const keep = await locks.using(key, async () => {
       await locks.using(key, () => sleep(20))
       return locks.lock(key)

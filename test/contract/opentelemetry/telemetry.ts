@@ -19,7 +19,7 @@ import { onTestFinished } from 'vitest'
 import type { ClientOptions, LockClient } from '../../../src/index.ts'
 import { type Instrumentation, type InstrumentOptions, instrument } from '../../../src/opentelemetry/index.ts'
 import { park } from '../../kit/parking.ts'
-import { client } from '../../kit/redis.ts'
+import { test as base, client } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
 export class Telemetry {
@@ -125,3 +125,8 @@ export async function passOn(one: LockClient, two: LockClient, key: string): Pro
   await (await second.lease).release()
   await (await third.lease).release()
 }
+
+/** Declares a test, which receives a telemetry SDK of its own, and a client that is instrumented with it. */
+export const test = base
+  .extend('telemetry', () => new Telemetry())
+  .extend('traced', ({ telemetry }) => telemetry.client().locks)

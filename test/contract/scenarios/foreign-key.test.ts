@@ -1,8 +1,8 @@
 /** Tests what happens if another program uses a Redis key whose name a lock needs. */
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { LockConnectionError } from '../../../src/index.ts'
 import { rejection } from '../../kit/outcomes.ts'
-import { client, freshKey, plainRedis } from '../../kit/redis.ts'
+import { client, freshKey, plainRedis, test } from '../../kit/redis.ts'
 
 test('a key of another type in place of a lock’s queue does not hide other locks', async () => {
   const prefix = freshKey('prefix')
@@ -20,9 +20,8 @@ test('a key of another type in place of a lock’s queue does not hide other loc
   await expect(locks.inspect('foreign')).rejects.toMatchObject({ cause })
 })
 
-test('a lock is refused if one of its keys has another type; the error names the key and its type', async () => {
+test('a lock is refused if one of its keys has another type; the error names the key and its type', async ({ key }) => {
   const locks = client()
-  const key = freshKey()
   const redis = plainRedis()
   for (const [lock, name] of [
     [locks.mutex(key), `lock:{${key}}`],

@@ -2,11 +2,11 @@
  * Tests that waiters notice the end of a lease even if no message announces the end (I4), and that the hold leaves
  * nothing in Redis (I7).
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { calls } from '../../kit/command-stats.ts'
 import { park, ways } from '../../kit/parking.ts'
 import { Peer } from '../../kit/peer.ts'
-import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
+import { client, freshKey, keysWith, ownServer, plainRedis, test } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
 /** How soon after the end of a lease a waiter must get the lock, in ms. */
@@ -57,8 +57,7 @@ describe.each(ways)('a lock that is released at once after its grant (fair: %s)'
     expect(locks.stats()).toMatchObject({ renewed: 0, lost: 0, holding: 0, released: 20 })
   })
 
-  test('leaves no key, even after waiters were served', async () => {
-    const key = freshKey()
+  test('leaves no key, even after waiters were served', async ({ key }) => {
     const redis = plainRedis()
     const locks = client({ lease, tokenMemory: 100, waiterTtl: 300, fair })
     await Promise.all(Array.from({ length: 10 }, () => locks.using(key, () => sleep(5))))

@@ -2,10 +2,10 @@
  * Tests an owner with 10,000 holds. A script can pass at most about 8,000 arguments to one Redis command, so no script
  * may pass all holds of the owner in one command.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { LockClient } from '../../../src/index.ts'
 import { faultProxy } from '../../kit/proxies.ts'
-import { client, freshKey, redisUrl } from '../../kit/redis.ts'
+import { client, redisUrl, test } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
 describe('10,000 holds of one owner', { timeout: 120_000 }, () => {
@@ -15,10 +15,8 @@ describe('10,000 holds of one owner', { timeout: 120_000 }, () => {
     return Promise.all(calls)
   }
 
-  test('I4: give way to the next waiter once their process has died', async () => {
+  test('I4: give way to the next waiter once their process has died', async ({ other, key }) => {
     const proxy = await faultProxy(redisUrl())
-    const other = client()
-    const key = freshKey()
     await hold(client({}, proxy.url), key, 15_000)
     proxy.refuse()
     proxy.cut()
@@ -27,9 +25,8 @@ describe('10,000 holds of one owner', { timeout: 120_000 }, () => {
     expect(await other.inspect(key)).toMatchObject({ holds: 1 })
   })
 
-  test('I8: are taken away at once, and each lease is notified', async () => {
+  test('I8: are taken away at once, and each lease is notified', async ({ key }) => {
     const [own, other] = [client(), client()]
-    const key = freshKey()
     const leases = await hold(own, key, 60_000)
     expect(await other.forceRelease(key)).toBe(true)
     expect(await other.isLocked(key)).toBe(false)

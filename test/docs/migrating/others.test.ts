@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs'
 import { Redlock } from '@sesamecare-oss/redlock'
 import type { Redis } from 'ioredis'
 import { MultiSemaphore, Mutex, Semaphore } from 'redis-semaphore'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, vi } from 'vitest'
 import { parse } from 'yaml'
 import { load } from '../../../benchmarks/rivals/installed.ts'
 import { runNode } from '../../kit/program.ts'
-import { client, freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
+import { client, freshKey, ownServer, plainRedis, redisUrl, test } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
 // The package redlock hides its type declarations. So the test uses the types of the fork @sesamecare-oss/redlock,
@@ -141,8 +141,7 @@ describe.each(redlocks)('%s over three servers', (_, Locks) => {
   })
 })
 
-test('@sesamecare-oss/redlock locks in database 0 by default, whatever its connection uses', async () => {
-  const key = freshKey()
+test('@sesamecare-oss/redlock locks in database 0 by default, whatever its connection uses', async ({ key }) => {
   const [zero, one] = [plainRedis(), plainRedis()]
   await one.select(1)
   const lock = await new Redlock([one]).acquire([key], 5_000)

@@ -2,12 +2,12 @@
  * Tests that a server which does not take part costs the client nothing: no requests, nothing to take back, and no
  * memory, however many uses there are meanwhile.
  */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { LockClosedError } from '../../../src/index.ts'
 import { rejection, within } from '../../kit/outcomes.ts'
 import { park } from '../../kit/parking.ts'
 import type { QuorumScene } from '../../kit/quorum-scene.ts'
-import { quorumScene } from '../../kit/quorum-scene.ts'
+import { quorumScene, test } from '../../kit/quorum-scene.ts'
 import { freshKey } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
@@ -32,10 +32,9 @@ const absences = [
 // src/compose/quorum/member.ts: the uses pile up in front of a frozen server. It also fails if `for (const drop of
 // this.drops.splice(0)) drop()` is removed in src/compose/quorum/ballot.ts: the server is asked for all of these locks
 // when it comes back.
-test.each(absences)(
+test.for(absences)(
   'I7 I9: a server that is $name is asked for nothing that was used meanwhile',
-  async ({ begin, end }) => {
-    const scene = await quorumScene()
+  async ({ begin, end }, { scene }) => {
     const locks = scene.client()
     const before = await locks.lock(freshKey())
     await scene.heldEverywhere(before.key, before.id)
@@ -53,10 +52,8 @@ test.each(absences)(
 
 // This test fails if `if (seat.refusing && isFinal((error as Error).cause)) throw error` is removed in
 // src/compose/quorum/clearing.ts: each refused use is taken back once a second for 40 s.
-test('I7 I9: a server that refuses a request and its withdrawal is not asked again', async () => {
-  const scene = await quorumScene()
+test('I7 I9: a server that refuses a request and its withdrawal is not asked again', async ({ scene, key }) => {
   const locks = scene.client()
-  const key = freshKey()
   await scene.redis(2).set(`lock:{${key}}`, 'mine')
   await Promise.all(Array.from({ length: USES }, () => locks.tryLock(key)))
   const calls = async () => /cmdstat_evalsha:calls=(\d+)/.exec(await scene.redis(2).info('commandstats'))?.[1]

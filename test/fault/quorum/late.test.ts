@@ -1,8 +1,8 @@
 /** Tests requests that reach a server of a quorum only after their call has ended, and answers that come late. */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { leaveText } from '../../kit/frames.ts'
 import { outcomeOf, within } from '../../kit/outcomes.ts'
-import { quorumScene } from '../../kit/quorum-scene.ts'
+import { quorumScene, test } from '../../kit/quorum-scene.ts'
 import { client, freshKey } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
@@ -16,10 +16,8 @@ const waiterTtl = 6_000
  */
 // This test fails if `if (!seat.touched) return Promise.resolve()` becomes `return Promise.resolve()` in
 // src/compose/quorum/clearing.ts: the client sends no leave.
-test('I7: a waiter that joins the queue again after its leave is removed from it', async () => {
-  const scene = await quorumScene()
+test('I7: a waiter that joins the queue again after its leave is removed from it', async ({ scene, key }) => {
   const [holder, waiter] = [scene.client(), scene.client({ waiterTtl })]
-  const key = freshKey()
   const held = await holder.lock(key)
   await scene.heldEverywhere(key, held.id)
   const giving = new AbortController()
@@ -51,8 +49,7 @@ test('I7: a waiter that joins the queue again after its leave is removed from it
  */
 // This test fails if `if (earlier > turn && this.#calls.has(call)) {` becomes `if (false) {` in src/redis/connection.ts:
 // the client sends only one leave.
-test('I7: a vote that a server grants after the leave is withdrawn', async () => {
-  const scene = await quorumScene()
+test('I7: a vote that a server grants after the leave is withdrawn', async ({ scene }) => {
   const holder = scene.client()
   const { locks, links } = await scene.linked()
   await locks.isLocked('any')
@@ -85,10 +82,9 @@ test('I7: a vote that a server grants after the leave is withdrawn', async () =>
  */
 // This test fails if `round.answered(i, tally.decided)` becomes `round.answered(i, true)` in
 // src/compose/quorum/quorum-kind.ts: the first two answers settle the release.
-test('I8: a release waits for the answers that decide whether a majority still had the hold', async () => {
+test('I8: a release waits for the answers that decide whether a majority still had the hold', async ({ key }) => {
   const scene = await quorumScene()
   const { locks, links } = await scene.linked()
-  const key = freshKey()
   const lease = await locks.lock(key)
   await scene.heldEverywhere(key, lease.id)
   // Give the client time to receive the votes of all servers. As long as a server's vote has not arrived, the client
@@ -178,8 +174,7 @@ test('I5: a forced release says that it took the lock, although the holder left 
 /** The second client has looked up the holder before the first one takes the lock, and is the first at servers 1 and 2. */
 // This test fails if `await led` or `beaten ||` is removed in src/compose/quorum/quorum-inspection.ts: each client ends the
 // hold on a server, and both say that they took the lock.
-test('I5: of two forced releases that cross, one says that it took the lock', async () => {
-  const scene = await quorumScene()
+test('I5: of two forced releases that cross, one says that it took the lock', async ({ scene }) => {
   const [one, two] = [await scene.linked(), await scene.linked()]
   await Promise.all([one.locks.isLocked('any'), two.locks.isLocked('any')])
   const lease = await client({}, scene.source).lock(freshKey(), { lease: 60_000 })
@@ -206,11 +201,10 @@ test('I5: of two forced releases that cross, one says that it took the lock', as
  */
 // This test fails if `kind.inspection.forceRelease(key, name)` becomes `kind.inspection.forceRelease(key, only)` in
 // src/compose/quorum/quorum-inspection.ts: the late request takes the third server's vote from the next holder.
-test('I5: a forced release that reaches a server late does not take the lock from the next holder', async () => {
+test('I5: a forced release that reaches a server late does not take the lock from the next holder', async ({ key }) => {
   const scene = await quorumScene()
   const [holder, next] = scene.clients(2)
   const { locks, links } = await scene.linked()
-  const key = freshKey()
   const held = await holder!.lock(key)
   await scene.heldEverywhere(key, held.id)
   const last = scene.size - 1
@@ -234,10 +228,9 @@ test('I5: a forced release that reaches a server late does not take the lock fro
 /** One of three servers has lost the hold, and another one answers slowly. */
 // This test fails if `return free || this.#merged('', states).locked ? undefined : SLOW` becomes `return undefined` in
 // src/compose/quorum/quorum-inspection.ts: the client does not wait for the slow server.
-test('a lock is not reported as free while the answer of a slow server decides whether it is held', async () => {
+test('a lock is not reported as free while the answer of a slow server decides whether it is held', async ({ key }) => {
   const scene = await quorumScene()
   const [holder, other] = scene.clients(2)
-  const key = freshKey()
   const lease = await holder!.lock(key)
   await scene.heldEverywhere(key, lease.id)
   await other!.isLocked(key)

@@ -1,9 +1,9 @@
 /** Tests I2 and I5 with servers that have different tokens for the same hold, or do not answer. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { scriptCalls } from '../../kit/command-stats.ts'
 import { promptly } from '../../kit/outcomes.ts'
-import { forgetful, quorumScene } from '../../kit/quorum-scene.ts'
+import { forgetful, quorumScene, test } from '../../kit/quorum-scene.ts'
 import { client, freshKey } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { expectIncreasing } from '../../kit/witness.ts'
@@ -22,10 +22,9 @@ function pollsOf(key: string): unknown[] {
 
 // This test fails if `tellOutcome(ballot.claim, 'granted', before !== undefined)` becomes `tellOutcome(ballot.claim,
 // 'granted')` in src/compose/quorum/ballots.ts: no grant is reported as having needed a second round.
-test('redis-baton:poll reports whether the servers had to agree on a token before the grant', async () => {
+test('redis-baton:poll reports whether the servers had to agree on a token before the grant', async ({ key }) => {
   const scene = await quorumScene()
   const locks = scene.client({ label: 'mine' })
-  const key = freshKey()
   const polls = pollsOf(key)
   const grantWith = async (clocks: readonly number[]) => {
     for (const [i, clock] of clocks.entries()) await scene.redis(i).hset(`lock:{${key}}`, 'clock', String(clock))
@@ -53,11 +52,10 @@ test('redis-baton:poll reports whether the servers had to agree on a token befor
  */
 // This test fails if `const SLOWEST = 400` becomes `const SLOWEST = 20` in src/compose/quorum/floor.ts: requests reach
 // distant servers after the time that is their floor.
-test.each([
+test.for([
   { far: '300 ms away', delays: [150, 150, 150] },
   { far: '1, 20 and 80 ms away', delays: [0, 10, 40] },
-])('I9: servers that are $far issue the same token for a grant, in one round trip', async ({ delays }) => {
-  const scene = await quorumScene()
+])('I9: servers that are $far issue the same token for a grant, in one round trip', async ({ delays }, { scene }) => {
   const locks = scene.client()
   for (const [i, delay] of delays.entries()) scene.delay(i, delay)
   const admin = scene.admin()
@@ -172,10 +170,8 @@ test('I2: a nested hold has the token of the outer one, although servers stall w
 // This test fails if `if (undecided.length > 0 && rounds > 1 && changed) return this.renew(asked, rounds - 1)` is removed
 // in src/compose/quorum/renewals.ts: the client corrects the token on two servers, but then does not renew the hold
 // there.
-test('I5: a hold is renewed although most servers have another token for it', async () => {
-  const scene = await quorumScene()
+test('I5: a hold is renewed although most servers have another token for it', async ({ scene, key }) => {
   const locks = scene.client()
-  const key = freshKey()
   const lease = await promptly(locks.lock(key))
   const has = async (i: number) => (await scene.at(i).inspect(key)).fencingToken === lease.fencingToken
   for (const i of [0, 1, 2]) await eventually(() => has(i))

@@ -2,12 +2,11 @@
  * Tests how, and how soon, each command ends if Redis is unreachable or becomes unreachable. The measured times do not
  * include the start of the program.
  */
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { client, freshKey, ownServer, redisUrl } from '../../kit/redis.ts'
+import { describe, expect, test } from 'vitest'
+import { client, freshKey, ownServer } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { openSite } from '../ui/site.ts'
-import { type Running, STARTUP, start } from './baton.ts'
+import { type Running, STARTUP, silent, start } from './baton.ts'
 
 /** How long, in ms, a program on a slow machine may need to notice that Redis is away, to report it and to end. */
 const SLACK = 4_000
@@ -34,45 +33,6 @@ const looks = ['inspect', 'list', 'top', 'release'] as const
 
 function at(url: string, name: Name): Running {
   return start([name, '--url', url, ...commands[name]])
-}
-
-interface Silent {
-  readonly port: number
-  /** The time of the first connection that stays unanswered, on the clock of `performance`. */
-  readonly since: number | undefined
-}
-
-/**
- * Starts a server that accepts connections. It forwards the first `passed` connections to the tests' server, and never
- * answers the others.
- */
-async function silent(passed = 0): Promise<Silent> {
-  let since: number | undefined
-  let left = passed
-  const sockets = new Set<Socket>()
-  const keep = (socket: Socket) => {
-    sockets.add(socket)
-    socket.on('error', () => {})
-  }
-  const server = createServer(socket => {
-    keep(socket)
-    if (left-- > 0) {
-      const upstream = connect(Number(new URL(redisUrl()).port), '127.0.0.1')
-      keep(upstream)
-      socket.pipe(upstream).pipe(socket)
-    } else since ??= performance.now()
-  })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  return {
-    port: (server.address() as AddressInfo).port,
-    get since() {
-      return since
-    },
-  }
 }
 
 /** Waits for the program's end. Returns the ms since `begun`. */

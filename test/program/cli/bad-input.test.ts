@@ -4,7 +4,6 @@
  */
 import { readFileSync } from 'node:fs'
 import { chmod, writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -134,22 +133,6 @@ describe('a Redis that cannot be used: 69, and why', () => {
 
   test('nothing listens at any address of the host', () =>
     refuses(`redis://:${encoded}@localhost:1`, /Redis at localhost:1 cannot be used: .*ECONNREFUSED/))
-
-  test('the host does not exist', () =>
-    refuses(
-      `redis://:${encoded}@no-such-host.invalid`,
-      /no-such-host\.invalid:6379 cannot be used: .*(ENOTFOUND|EAI_AGAIN)/,
-    ))
-
-  test('a server accepts connections but never answers', async () => {
-    const silent = createServer(() => {})
-    await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
-    onTestFinished(() => void silent.close())
-    await refuses(
-      `redis://:${encoded}@127.0.0.1:${(silent.address() as AddressInfo).port}`,
-      /the server gave no answer within 5 s/,
-    )
-  })
 
   test('wrong password, wrong user, no password, no such database', async () => {
     const password = 'the right one'

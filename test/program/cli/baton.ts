@@ -1,5 +1,6 @@
 /** Runs the built program in a process of its own, as a user would. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished } from 'vitest'
 import { printedBy } from '../../kit/printed.ts'
@@ -63,4 +64,43 @@ export async function begun(running: Running): Promise<Running> {
 export async function end(running: Running): Promise<void> {
   running.child.kill('SIGTERM')
   expect((await running.ended).code).toBe(143)
+}
+
+interface Silent {
+  readonly port: number
+  /** The time of the first connection that stays unanswered, on the clock of `performance`. */
+  readonly since: number | undefined
+}
+
+/**
+ * Starts a server that accepts connections. It forwards the first `passed` connections to the tests' server, and never
+ * answers the others.
+ */
+export async function silent(passed = 0): Promise<Silent> {
+  let since: number | undefined
+  let left = passed
+  const sockets = new Set<Socket>()
+  const keep = (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+  }
+  const server = createServer(socket => {
+    keep(socket)
+    if (left-- > 0) {
+      const upstream = connect(Number(new URL(redisUrl()).port), '127.0.0.1')
+      keep(upstream)
+      socket.pipe(upstream).pipe(socket)
+    } else since ??= performance.now()
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    get since() {
+      return since
+    },
+  }
 }

@@ -2,9 +2,9 @@
  * Tests `baton inspect`, `list`, `top --once` and `release` with locks that have several holders, and with keys that
  * locks of several kinds use at the same time.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
-import { client, freshKey } from '../../kit/redis.ts'
+import { client, freshKey, test } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { baton } from './baton.ts'
 
@@ -155,8 +155,7 @@ describe('groups', () => {
 describe('release', () => {
   const taken = async (key: string) => (await client().semaphore(key, 1).inspect()).taken
 
-  test('takes the mutex, and says how to take the other held locks', async () => {
-    const key = freshKey()
+  test('takes the mutex, and says how to take the other held locks', async ({ key }) => {
     await semaphoreOf(key)
     expect((await baton('release', '--force', '--yes', key)).output).toBe(
       `${key} is free already; the semaphore of the same key is held: to release that lock, give --kind semaphore\n`,
@@ -167,8 +166,7 @@ describe('release', () => {
     expect(await taken(key)).toBe(4)
   })
 
-  test('--kind semaphore: from all its holders, and the waiters are next', async () => {
-    const key = freshKey()
+  test('--kind semaphore: from all its holders, and the waiters are next', async ({ key }) => {
     const leases = await semaphoreOf(key)
     const asked = await baton('release', '--force', key, '--kind', 'semaphore')
     expect(asked).toMatchObject({ code: 64, output: '' })
@@ -181,8 +179,7 @@ describe('release', () => {
     expect(holders).toMatchObject([{ label: 'web-4' }, { label: 'web-5' }])
   })
 
-  test('--holder: from one holder, of any kind of lock', async () => {
-    const key = freshKey()
+  test('--holder: from one holder, of any kind of lock', async ({ key }) => {
     const [first, second] = await semaphoreOf(key)
     const lease = await client({ label: 'me' }).lock(key)
     const asked = await baton('release', '--force', key, '--holder', second!.id)

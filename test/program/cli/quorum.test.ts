@@ -2,12 +2,11 @@
  * Tests `baton` with a quorum: `--url` is given three, five or seven times. All servers persist each write. So they
  * cannot have lost a vote, and `baton` counts their votes at once, although they have just started.
  */
-import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
 import { findServerSource, type RunningServer } from '../../../local-redis/index.ts'
-import { freshKey } from '../../kit/redis.ts'
+import { freshKey, test } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
-import { begun, type Ended, end, type Running, STARTUP, start, stays } from './baton.ts'
+import { begun, type Ended, end, type Running, STARTUP, silent, start, stays } from './baton.ts'
 
 const password = 's3cret/word'
 const encoded = encodeURIComponent(password)
@@ -103,15 +102,14 @@ describe('three servers', () => {
     const quiet = await silent()
     const two = three.slice(0, 2)
     const running = await begun(by(['run', freshKey(), ...urls([quiet, ...two]), '--', ...stays]))
-    expect(performance.now() - quiet.since()!).toBeLessThan(CONNECT)
+    expect(performance.now() - quiet.since!).toBeLessThan(CONNECT)
     await end(running)
   })
 })
 
-test('five servers: losing two costs a line on stderr, losing a third is fatal', async () => {
+test('five servers: losing two costs a line on stderr, losing a third is fatal', async ({ key }) => {
   const five = await servers(5)
   onTestFinished(() => Promise.all(five.map(server => server.stop())).then(() => {}))
-  const key = freshKey()
   const run = ['run', key, ...urls(five), '--', ...token]
   const before = await ended(...run)
   expect(before).toMatchObject({ code: 0, errors: '' })
@@ -190,22 +188,3 @@ describe('no valid quorum: 64, before any connection', () => {
     }
   }
 })
-
-/**
- * Starts a server that accepts connections and never answers. `since` is the time of the first connection, on the clock
- * of `performance`.
- */
-async function silent(): Promise<{ port: number; since: () => number | undefined }> {
-  let since: number | undefined
-  const sockets = new Set<Socket>()
-  const server = createServer(socket => {
-    since ??= performance.now()
-    sockets.add(socket.on('error', () => {}))
-  })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  return { port: (server.address() as AddressInfo).port, since: () => since }
-}

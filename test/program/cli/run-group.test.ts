@@ -6,8 +6,8 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { client, freshKey } from '../../kit/redis.ts'
+import { describe, expect, onTestFinished } from 'vitest'
+import { client, freshKey, test } from '../../kit/redis.ts'
 import { emptyFolder } from '../../kit/temp.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { type Running, STARTUP, start } from './baton.ts'
@@ -59,8 +59,7 @@ function isThere(pid: number): boolean {
 }
 
 describe('a lock that is lost', () => {
-  test('I8: ends the command’s children, too, so that nothing works beside the next holder', async () => {
-    const key = freshKey()
+  test('I8: ends the command’s children, too, so that nothing works beside the next holder', async ({ key }) => {
     const { running, grandchild, ticks } = await job(key)
     expect(await client().forceRelease(key)).toBe(true)
     expect(await running.ended).toMatchObject({ code: 75 })
@@ -81,8 +80,7 @@ describe('a lock that is lost', () => {
     expect(isThere(grandchild)).toBe(false)
   })
 
-  test('ends a process that outlives the one that started it', async () => {
-    const key = freshKey()
+  test('ends a process that outlives the one that started it', async ({ key }) => {
     // The shell that started the grandchild ended at once. So the grandchild has no parent, but is still in the process
     // group.
     const { running, grandchild } = await job(key, { command: 'sh -c "sh worker.sh &"; sleep 600' })

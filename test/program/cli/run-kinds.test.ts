@@ -4,8 +4,8 @@
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
-import { client, freshKey } from '../../kit/redis.ts'
+import { describe, expect } from 'vitest'
+import { client, freshKey, test } from '../../kit/redis.ts'
 import { emptyFolder } from '../../kit/temp.ts'
 import { eventually } from '../../kit/time.ts'
 import { baton, begun, end, STARTUP, start, stays } from './baton.ts'
@@ -113,9 +113,8 @@ describe('--and', () => {
     expect(all[second]).toBeGreaterThan(1_000_000)
   })
 
-  test('a signal ends the wait, and leaves nothing behind', async () => {
+  test('a signal ends the wait, and leaves nothing behind', async ({ locks }) => {
     const [free, held] = [`a:${freshKey()}`, `b:${freshKey()}`]
-    const locks = client()
     await locks.lock(held)
     const running = start(['run', free, '--and', held, '--fair', '--', ...stays])
     await eventually(async () => (await locks.inspect(held)).waiters.length === 1, STARTUP)
@@ -125,9 +124,8 @@ describe('--and', () => {
     expect(await locks.isLocked(free)).toBe(false)
   })
 
-  test('I8: losing one ends the command, and the others are released', async () => {
+  test('I8: losing one ends the command, and the others are released', async ({ locks }) => {
     const [a, b] = [freshKey('a'), freshKey('b')]
-    const locks = client()
     const running = await begun(start(['run', a, '--and', b, '--', ...stays]))
     expect(await locks.forceRelease(b)).toBe(true)
     const { code, errors } = await running.ended

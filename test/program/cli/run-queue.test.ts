@@ -1,6 +1,6 @@
 /** Tests what `baton run` does with options of the queue: `--busy-ok`, `--max-waiters`, `--min-hold` and `--slots`. */
-import { expect, test } from 'vitest'
-import { client, freshKey } from '../../kit/redis.ts'
+import { expect } from 'vitest'
+import { client, freshKey, test } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { baton, start } from './baton.ts'
 
@@ -33,8 +33,7 @@ test('--min-hold: the lock stays taken after the command and after baton, so one
   expect((await client().inspect(key)).ttl).toBeLessThanOrEqual(60_000)
 })
 
-test('--slots: $BATON_SLOT has the numbers; without it, the command has none', async () => {
-  const key = freshKey()
+test('--slots: $BATON_SLOT has the numbers; without it, the command has none', async ({ key }) => {
   const semaphore = client().semaphore(key, 4)
   await semaphore.lock({ slots: true })
   const run = (...options: string[]) => baton('run', key, '--permits', '4', ...options, '--', ...prints)

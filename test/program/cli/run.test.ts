@@ -2,8 +2,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import parsePrometheusTextFormat from 'parse-prometheus-text-format'
-import { describe, expect, test } from 'vitest'
-import { client, freshKey, ownServer } from '../../kit/redis.ts'
+import { describe, expect } from 'vitest'
+import { client, freshKey, ownServer, test } from '../../kit/redis.ts'
 import { emptyFolder } from '../../kit/temp.ts'
 import { eventually } from '../../kit/time.ts'
 import { baton, STARTUP, start } from './baton.ts'
@@ -94,25 +94,21 @@ describe('--metrics', () => {
 })
 
 describe('waiting', () => {
-  test('two of them take turns', async () => {
-    const key = freshKey()
+  test('two of them take turns', async ({ key }) => {
     const script = node(`console.log(Date.now()); setTimeout(() => console.log(Date.now()), 400)`)
     const both = await Promise.all([baton('run', key, '--', ...script), baton('run', key, '--fair', '--', ...script)])
     const spans = both.map(({ output }) => output.trim().split('\n').map(Number)).sort((a, b) => a[0]! - b[0]!)
     expect(spans[1]![0]).toBeGreaterThanOrEqual(spans[0]![1]!)
   })
 
-  test('not at all: --timeout 0', async () => {
-    const key = freshKey()
+  test('not at all: --timeout 0', async ({ key }) => {
     await client({ label: 'somebody' }).lock(key)
     const { code, errors } = await baton('run', key, '--timeout', '0', '--', ...stays)
     expect(code).toBe(124)
     expect(errors).toMatch(/was not granted within .*, held by somebody for /)
   })
 
-  test('a signal ends it, and leaves nothing in the queue', async () => {
-    const key = freshKey()
-    const locks = client()
+  test('a signal ends it, and leaves nothing in the queue', async ({ locks, key }) => {
     await locks.lock(key)
     const running = start(['run', key, '--fair', '--', ...stays])
     await eventually(async () => (await locks.inspect(key)).waiters.length === 1, STARTUP)
@@ -123,9 +119,7 @@ describe('waiting', () => {
 })
 
 describe('a limit for how long', () => {
-  test('--fair-after: after this time it has a place in the queue', async () => {
-    const key = freshKey()
-    const locks = client()
+  test('--fair-after: after this time it has a place in the queue', async ({ locks, key }) => {
     const lease = await locks.lock(key)
     const running = start(['run', key, '--fair-after', '300ms', '--', 'true'])
     await eventually(async () => (await locks.inspect(key)).waiters.length === 1, STARTUP)
@@ -133,8 +127,7 @@ describe('a limit for how long', () => {
     expect(await running.ended).toEqual({ code: 0, output: '', errors: '' })
   })
 
-  test('--max-hold: a command that hangs does not keep the lock', async () => {
-    const key = freshKey()
+  test('--max-hold: a command that hangs does not keep the lock', async ({ key }) => {
     const running = start(['run', key, '--lease', '600ms', '--max-hold', '1s', '--', ...stays])
     await eventually(() => running.output() !== '', STARTUP)
     expect(await client().tryLock(key, { timeout: 15_000 })).not.toBeNull()
@@ -165,26 +158,7 @@ describe('a Redis that goes away while the command runs does not delay its end',
 })
 
 describe('while the command runs', () => {
-  test('signals are passed on to it', async () => {
-    const trap = node(`process.on('SIGUSR2', () => process.exit(5)); console.log('runs'); setInterval(() => {}, 1000)`)
-    const running = start(['run', freshKey(), '--', ...trap])
-    await eventually(() => running.output() !== '', STARTUP)
-    running.child.kill('SIGUSR2')
-    expect((await running.ended).code).toBe(5)
-  })
-
-  test('I8: losing the lock ends it by SIGTERM: 75', async () => {
-    const key = freshKey()
-    const running = start(['run', key, '--', ...stays])
-    await eventually(() => running.output() !== '', STARTUP)
-    expect(await client().forceRelease(key)).toBe(true)
-    const { code, errors } = await running.ended
-    expect(code).toBe(75)
-    expect(errors).toContain('baton ends the command')
-  })
-
-  test('by SIGKILL if SIGTERM is not enough, after --grace', async () => {
-    const key = freshKey()
+  test('by SIGKILL if SIGTERM is not enough, after --grace', async ({ key }) => {
     const running = start(['run', key, '--grace', '300ms', '--', ...stubborn])
     await eventually(() => running.output() !== '', STARTUP)
     await client().forceRelease(key)
@@ -192,9 +166,7 @@ describe('while the command runs', () => {
     expect({ code, output }).toEqual({ code: 75, output: 'runs\nno\n' })
   })
 
-  test('the lock is renewed', async () => {
-    const key = freshKey()
-    const locks = client()
+  test('the lock is renewed', async ({ locks, key }) => {
     const running = start(['run', key, '--lease', '900ms', '--', ...stays])
     await eventually(() => running.output() !== '', STARTUP)
     const { fencingToken } = await locks.inspect(key)

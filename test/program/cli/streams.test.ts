@@ -5,8 +5,8 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { describe, expect, test } from 'vitest'
-import { client, freshKey, redisUrl } from '../../kit/redis.ts'
+import { describe, expect } from 'vitest'
+import { client, freshKey, redisUrl, test } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { baton, STARTUP, start } from './baton.ts'
 
@@ -24,8 +24,7 @@ describe('a reader that goes away is no failure', () => {
     expect({ stdout, stderr }).toEqual({ stdout: '', stderr: 'exit 0\n' })
   })
 
-  test('after the first line of many', async () => {
-    const locks = client()
+  test('after the first line of many', async ({ locks }) => {
     const name = freshKey()
     await Promise.all(Array.from({ length: 1_500 }, (_, i) => locks.lock(`${name}:${i}:${'x'.repeat(60)}`)))
     const { stdout, stderr } = await shell(`(baton list '${name}:*'; echo "exit $?" >&2) | head -1`)
@@ -86,8 +85,7 @@ describe('waiting without a terminal', () => {
 })
 
 describe('what is printed for scripts and for people', () => {
-  test('--json: these fields, and no others', async () => {
-    const key = freshKey()
+  test('--json: these fields, and no others', async ({ key }) => {
     const locks = client({ label: 'holder' })
     await locks.lock(key)
     const wait = client({ label: 'waiter' }).lock(key, { fair: true })

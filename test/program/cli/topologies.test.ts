@@ -1,7 +1,7 @@
 /** Tests every command of `baton` with a cluster or sentinels, with passwords, with and without TLS. */
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { freshKey, ownServer, redisUrl } from '../../kit/redis.ts'
+import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
+import { freshKey, ownServer, redisUrl, test } from '../../kit/redis.ts'
 import { emptyFolder } from '../../kit/temp.ts'
 import { eventually } from '../../kit/time.ts'
 import { type Guarded, guardedCluster, guardedSentinel, masterName, passwords } from '../../kit/topologies/guarded.ts'
@@ -60,8 +60,7 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
     }
   })
 
-  test('inspect, list, top and release see what run holds, and run learns of the release', async () => {
-    const key = freshKey()
+  test('inspect, list, top and release see what run holds, and run learns of the release', async ({ key }) => {
     const running = await held(key)
     const waiting = start(['run', key, '--fair', '--label', 'the next', '--', 'echo', 'mine'], env)
     await eventually(
@@ -144,11 +143,10 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
   })
 })
 
-test('a Unix socket: run, inspect, and the reason if nobody listens on it', async () => {
+test('a Unix socket: run, inspect, and the reason if nobody listens on it', async ({ key }) => {
   const path = join(await emptyFolder(), 'the redis.sock')
   await ownServer('--unixsocket', path, '--requirepass', passwords.data)
   const url = `unix://:${encoded.data}@${encodeURI(path)}?db=2`
-  const key = freshKey()
   const ran = noSecret(await start(['run', key, '--', 'echo', 'mine'], { REDIS_URL: url }).ended)
   expect(ran).toMatchObject({ code: 0, output: 'mine\n', errors: '' })
   const free = noSecret(await start(['inspect', key, '--url', url]).ended)

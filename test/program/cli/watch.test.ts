@@ -2,12 +2,12 @@
  * `baton top` and `baton ui` have a watch, which reads all locks again and again. One reading is called a survey. Tests
  * how often the watch makes a survey, and what the watch does while Redis is away.
  */
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { Connected } from '../../../cli/connection.ts'
 import { type Watch, type WatchOptions, watch } from '../../../cli/live/watch.ts'
 import type { LockClient } from '../../../src/index.ts'
 import { faultProxy } from '../../kit/proxies.ts'
-import { client, freshKey, ownServer, redisUrl } from '../../kit/redis.ts'
+import { client, ownServer } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
 /** Starts a watch, and closes it after the test. */
@@ -42,21 +42,6 @@ function counted(locks: LockClient): { begun: number; atOnce: number } {
   return count
 }
 
-test('shows holders and waiters, and updates them', async () => {
-  const key = freshKey('watched')
-  const [holder, waiter] = [client({ label: 'the holder' }), client({ label: 'the waiter' })]
-  const live = watched(at(redisUrl()), { pattern: `${key}*` })
-  const lease = await holder.lock(key)
-  const wait = waiter.lock(key, { fair: true })
-  const shown = await eventually(() => live.picture?.locks.find(({ waiters }) => waiters.length === 1))
-  expect(shown).toMatchObject({ key, label: 'the holder', waiters: [{ label: 'the waiter', position: 1 }] })
-  expect(live.picture).toMatchObject({ held: 1, queued: 1, waiters: 1 })
-  await lease.release()
-  await eventually(() => live.picture?.locks[0]?.label === 'the waiter')
-  await (await wait).release()
-  await eventually(() => live.picture?.locks.length === 0)
-})
-
 // Each test below uses a server of its own. The server that tests share may have ten thousand locks, and a survey of
 // those takes seconds.
 
@@ -78,25 +63,4 @@ test('rests four times as long as a survey took, and never makes two at a time',
   })
   expect(surveys[0]!.took).toBeGreaterThan(40)
   expect(count.atOnce).toBe(1)
-})
-
-describe('while Redis is away', () => {
-  test('the last picture stays, with the reason, until there is a newer one', async () => {
-    const server = await ownServer()
-    const here = at(server.url)
-    await here.locks.lock('before')
-    const live = watched(here)
-    await eventually(() => live.picture?.held === 1)
-
-    await server.kill()
-    await eventually(() => live.trouble)
-    expect(live.picture?.held).toBe(1)
-    const { age } = live
-    await eventually(() => live.age > age)
-
-    await server.restart()
-    await eventually(() => !live.trouble && live.picture?.locks.length === 0, 15_000)
-    await here.locks.lock('after')
-    await eventually(() => live.picture?.locks.some(({ key }) => key === 'after'))
-  })
 })

@@ -2,7 +2,7 @@
  * The witness, which gives the demo's verdict, judges hand-made histories. It must find no error in a good history. If
  * a test puts an error into the history, the witness must find it.
  */
-import { describe, expect, test } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import type { Order } from '../../../cli/demo/orders.ts'
 import type { Answer } from '../../../cli/demo/shop.ts'
 import { assess, passed } from '../../../cli/demo/verdict.ts'
@@ -50,6 +50,9 @@ function goodHistory() {
   } satisfies History
 }
 
+/** Declares a test, which receives a good history. */
+const test = base.extend('history', () => goodHistory())
+
 /** Delays a critical section and all later ones. */
 function delay(sections: Section[], from: number, ms: number): void {
   sections.forEach((section, n) => {
@@ -84,28 +87,24 @@ test('nothing is found in a good history', () => {
 })
 
 describe('the shop', () => {
-  test('one sale more than the stock is oversold', () => {
-    const history = goodHistory()
+  test('one sale more than the stock is oversold', ({ history }) => {
     history.answers.set('S-55', 'sold')
     expect(judge(history)).toMatchObject({ sold: 51, oversold: 1, stockDrift: 1 })
   })
 
-  test('a second sale to a customer is a double, however the customer spells the id', () => {
-    const history = goodHistory()
+  test('a second sale to a customer is a double, however the customer spells the id', ({ history }) => {
     history.orders[7] = { ...history.orders[7]!, spelling: ' ｃ３ ' }
     expect(judge(history).doubles).toBe(1)
   })
 })
 
 describe('overlap', () => {
-  test('a section that begins before the previous one has ended', () => {
-    const history = goodHistory()
+  test('a section that begins before the previous one has ended', ({ history }) => {
     history.sections[20]!.end += gap + 0.001
     expect(judge(history).overlapping).toBe(2)
   })
 
-  test('a killed holder whose lock is granted before its lease has ended', () => {
-    const history = goodHistory()
+  test('a killed holder whose lock is granted before its lease has ended', ({ history }) => {
     const { begin } = history.sections[20]!
     Object.assign(history.sections[20]!, { how: 'killed', end: begin + 1_500 })
     delay(history.sections, 21, 1_400)
@@ -114,16 +113,14 @@ describe('overlap', () => {
     expect(judge(history).overlapping).toBe(0)
   })
 
-  test('a late write that the shop accepted', () => {
-    const history = goodHistory()
+  test('a late write that the shop accepted', ({ history }) => {
     history.sections[20]!.end = history.sections[40]!.begin + 5
     expect(judge(history).overlapping).toBe(21)
   })
 })
 
 describe('order', () => {
-  test('a neighbour overtaken in a snapshot', () => {
-    const history = goodHistory()
+  test('a neighbour overtaken in a snapshot', ({ history }) => {
     swapTokens(history.sections, 5, 6)
     expect(judge(history).inversions).toBe(1)
   })

@@ -1,6 +1,6 @@
 /** Tests that `baton release` asks for confirmation and follows the answer. */
-import { expect, test } from 'vitest'
-import { client, freshKey, redisUrl } from '../../kit/redis.ts'
+import { expect } from 'vitest'
+import { client, freshKey, redisUrl, test } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { batonInTerminal } from './tmux.ts'
 
@@ -21,8 +21,7 @@ test.each([['n'], ['Enter'], ['C-c']])('%s: nothing is released', async answer =
   expect(lease.held).toBe(true)
 })
 
-test('y: it is taken', async () => {
-  const key = freshKey()
+test('y: it is taken', async ({ key }) => {
   const lease = await client({ label: 'the holder' }).lock(key)
   const terminal = await asking(key)
   await terminal.press('y', 'Enter')

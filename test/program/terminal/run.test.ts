@@ -1,8 +1,8 @@
 /** Tests `baton run` in a terminal: the line that shows what `baton` waits for, and interactive commands. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { client, freshKey, redisUrl } from '../../kit/redis.ts'
+import { describe, expect, onTestFinished } from 'vitest'
+import { client, freshKey, redisUrl, test } from '../../kit/redis.ts'
 import { emptyFolder } from '../../kit/temp.ts'
 import { eventually } from '../../kit/time.ts'
 import { bash, PROMPT } from './shell.ts'
@@ -66,9 +66,7 @@ describe('waiting is visible', () => {
     expect(await terminal.exitCode()).toBe(130)
   })
 
-  test('Ctrl-C leaves the queue', async () => {
-    const key = freshKey()
-    const locks = client()
+  test('Ctrl-C leaves the queue', async ({ locks, key }) => {
     await locks.lock(key)
     const terminal = await run([key, '--fair', '--', 'echo', 'started'])
     await terminal.eventually('waiting')
@@ -99,8 +97,7 @@ describe('an interactive command works as without baton', () => {
       `const { writeFileSync: write } = require("fs"); write("pid", String(process.pid)); let i = 0; setInterval(() => write("count", String(++i)), 50)`,
     )
     const folder = await emptyFolder()
-    await terminal.type(`cd ${folder}; sleep 60 | baton run ${freshKey()} -- ${quoted(count)}`)
-    await terminal.press('Enter')
+    await terminal.enter(`cd ${folder}; sleep 60 | baton run ${freshKey()} -- ${quoted(count)}`)
     const told = (file: string) => readFile(join(folder, file), 'utf8').catch(() => '')
     await eventually(async () => (await told('count')) !== '', 15_000)
     const status = `/proc/${await told('pid')}/status`
@@ -108,15 +105,13 @@ describe('an interactive command works as without baton', () => {
     await terminal.eventually(/Stopped/)
     await eventually(async () => /^State:\s+T/m.test(await readFile(status, 'utf8')))
     const then = await told('count')
-    await terminal.type('fg')
-    await terminal.press('Enter')
+    await terminal.enter('fg')
     await eventually(async () => (await told('count')) !== then, 15_000)
     await terminal.press('C-c')
     await terminal.eventually(new RegExp(`\\^C\\n${PROMPT}$`))
   })
 
-  test('losing the lock ends only the command: its children are in one group with the shell’s job', async () => {
-    const key = freshKey()
+  test('losing the lock ends only the command: its children are in one group with the shell’s job', async ({ key }) => {
     const folder = await emptyFolder()
     const script = `sh -c 'echo $$ >pid; exec sleep 60' & echo runs; wait`
     const terminal = await run([key, '--', 'sh', '-c', `cd ${folder}; ${script}`])
@@ -130,25 +125,20 @@ describe('an interactive command works as without baton', () => {
 
   test('Ctrl-Z stops it, and fg continues it', async () => {
     const terminal = await bash()
-    await terminal.type(`baton run ${freshKey()} -- sh -c 'echo runs; exec cat'`)
-    await terminal.press('Enter')
+    await terminal.enter(`baton run ${freshKey()} -- sh -c 'echo runs; exec cat'`)
     // Wait until the command runs, because earlier input would go to the shell.
     await terminal.eventually(/^runs$/m)
-    await terminal.type('one')
-    await terminal.press('Enter')
+    await terminal.enter('one')
     await terminal.eventually(/\none\none/)
     await terminal.press('C-z')
     await terminal.eventually(new RegExp(`Stopped[^]*\\n${PROMPT}$`))
-    await terminal.type('fg')
-    await terminal.press('Enter')
+    await terminal.enter('fg')
     await terminal.eventually(/> fg\nbaton run/)
-    await terminal.type('two')
-    await terminal.press('Enter')
+    await terminal.enter('two')
     await terminal.eventually(/\ntwo\ntwo/)
     await terminal.press('C-d')
     await terminal.eventually(new RegExp(`\\n${PROMPT}$`))
-    await terminal.type('echo code $?')
-    await terminal.press('Enter')
+    await terminal.enter('echo code $?')
     await terminal.eventually('\ncode 0')
   })
 })

@@ -115,6 +115,11 @@ export class Terminal {
     await this.#tmux(['send-keys', '-l', '--', text])
   }
 
+  async enter(text: string): Promise<void> {
+    await this.type(text)
+    await this.press('Enter')
+  }
+
   /** Changes the size; the program receives SIGWINCH. */
   async resize(columns: number, rows: number): Promise<void> {
     await this.#tmux(['resize-window', '-x', String(columns), '-y', String(rows)])

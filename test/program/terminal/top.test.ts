@@ -96,8 +96,7 @@ describe('leaves the terminal as it was', () => {
   async function inShell(name: string): Promise<Terminal> {
     const terminal = await Terminal.open(['bash', '--norc', '-i'], { env: { ...environment, PS1: '$ ' } })
     await terminal.eventually('$')
-    await terminal.type(`echo before; "${process.execPath}" dist/cli/main.js top '${name}*'; echo "ended by $?"`)
-    await terminal.press('Enter')
+    await terminal.enter(`echo before; "${process.execPath}" dist/cli/main.js top '${name}*'; echo "ended by $?"`)
     await terminal.eventually('no lock is held')
     expect(await terminal.screen()).not.toContain('before')
     return terminal
@@ -135,8 +134,7 @@ describe('leaves the terminal as it was', () => {
     const terminal = await inShell(freshName())
     await terminal.press('C-z')
     expect(await terminal.eventually('Stopped')).toContain('before')
-    await terminal.type('fg')
-    await terminal.press('Enter')
+    await terminal.enter('fg')
     await terminal.eventually('no lock is held')
     await terminal.press('q')
     await terminal.eventually('before')

@@ -1,6 +1,6 @@
 /** Tests `baton ui` as a program, and the only change that a request to its server can make: the release of a lock. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { client, freshKey } from '../../kit/redis.ts'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { client, freshKey, test } from '../../kit/redis.ts'
 import { start } from '../cli/baton.ts'
 import { ask, openSite, type Site, Stream, told } from './site.ts'
 
@@ -29,8 +29,7 @@ describe('releasing', () => {
       body: typeof body === 'string' ? body : JSON.stringify(body),
     })
 
-  test('is not there unless it is allowed', async () => {
-    const key = freshKey()
+  test('is not there unless it is allowed', async ({ key }) => {
     const lease = await client().lock(key)
     const site = looking
     expect(await post(site, { key, id: lease.id })).toMatchObject({ status: 404 })
@@ -51,8 +50,7 @@ describe('releasing', () => {
     expect(JSON.parse((await post(site, { key, id: lease.id })).body)).toMatchObject({ released: false })
   })
 
-  test('is refused to other pages, to forms, and for invalid requests', async () => {
-    const key = freshKey()
+  test('is refused to other pages, to forms, and for invalid requests', async ({ key }) => {
     const lease = await client().lock(key)
     const site = releasing
     const wanted = { key, id: lease.id }

@@ -3,7 +3,7 @@
  * this is the same for all kinds of lock, so the tests use a mutex.
  */
 import type { Redis } from 'ioredis'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { freePort } from '../../../local-redis/port.ts'
 import { LockClient, LockConnectionError } from '../../../src/index.ts'
 import { clientsOf } from '../../../src/redis/clients.ts'
@@ -11,7 +11,7 @@ import { Sentinels } from '../../../src/redis/sentinels.ts'
 import { rejection, within } from '../../kit/outcomes.ts'
 import { park } from '../../kit/parking.ts'
 import { frameProxy } from '../../kit/proxies.ts'
-import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
+import { client, freshKey, ownServer, plainRedis, test } from '../../kit/redis.ts'
 import { Replication } from '../../kit/replication.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { freeze, mistaken, scene } from './sentinel-scene.ts'
@@ -107,7 +107,7 @@ test('messages about other masters do not make a client leave', async () => {
 // subscribed on the replica. It does not notice this, because the messages that it sends to itself on the master are
 // replicated to the replica. But a release on the master finds no subscriber and passes over the client's waiters, so
 // they wait until their next heartbeat.
-test('I4: a client that listens to a replica while its commands go to the master notices this', async () => {
+test('I4: a client that listens to a replica while its commands go to the master notices this', async ({ key }) => {
   const [master, replica] = [await ownServer(), await ownServer()]
   const [redis, follower] = [plainRedis(master.url), plainRedis(replica.url)]
   const replication = await Replication.begin({ url: master.url, redis }, { url: replica.url, redis: follower })
@@ -121,7 +121,6 @@ test('I4: a client that listens to a replica while its commands go to the master
   await eventually(async () => (await channels(follower)) === 1)
   proxy.switchTo(master.url, 'none')
 
-  const key = freshKey()
   const held = await other.lock(key)
   const { lease: wait } = await park(locks, key, { fair: true })
   await eventually(async () => (await channels(follower)) === 0)

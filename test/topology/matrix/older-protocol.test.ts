@@ -3,12 +3,12 @@
  * single server a lock needs neither. ioredis requests RESP3, but uses RESP2 if the server does not know HELLO.
  */
 import type { Redis, RedisOptions } from 'ioredis'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { RunningServer } from '../../../local-redis/index.ts'
 import { LockLostError } from '../../../src/index.ts'
 import { heard, promptly, rejection } from '../../kit/outcomes.ts'
 import { park } from '../../kit/parking.ts'
-import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
+import { client, freshKey, keysWith, ownServer, plainRedis, test } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
 const newer = ['HELLO', 'SSUBSCRIBE', 'SUNSUBSCRIBE', 'SPUBLISH']
@@ -86,13 +86,12 @@ describe('RESP2 by the option `protocol` of ioredis', () => {
     for (const line of ours) expect(/ resp=(\d)/.exec(line)?.[1] ?? '2').toBe('2')
   })
 
-  test('a user without the right to HELLO does not need it: every user may send it as a greeting', async () => {
+  test('a user without the right to HELLO does not need it: every user may send it as a greeting', async ({ key }) => {
     const { port, url } = await ownServer()
     const admin = plainRedis(url)
     await admin.call('ACL', 'SETUSER', 'limited', 'on', '>pw', 'allkeys', '+@all', '-hello')
     if (await known(admin, 'SSUBSCRIBE')) await admin.call('ACL', 'SETUSER', 'limited', 'allchannels')
     const locks = client({}, { host: '127.0.0.1', port, username: 'limited', password: 'pw' })
-    const key = freshKey()
     const lease = await promptly(locks.lock(key))
     expect(lease.held).toBe(true)
     expect(await keysWith(admin, key)).toHaveLength(1)

@@ -3,11 +3,11 @@
  * refused call must reject with LockConnectionError. The cause of that error must be the server's error, and nothing
  * may be left half done.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LockConnectionError } from '../../../src/index.ts'
 import { PROMPT, promptly, rejection, within } from '../../kit/outcomes.ts'
 import { park, queueOf } from '../../kit/parking.ts'
-import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
+import { client, freshKey, keysWith, ownServer, plainRedis, test } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
 async function server(...args: string[]) {
@@ -49,9 +49,8 @@ test('READONLY: a replica refuses after outageTimeout; the lock is taken once th
   expect((await promptly(locks.lock(key))).held).toBe(true)
 })
 
-test('WRONGTYPE: a key of another type is refused and left alone', async () => {
+test('WRONGTYPE: a key of another type is refused and left alone', async ({ key }) => {
   const { redis, locks } = await server()
-  const key = freshKey()
   await (await locks.lock(key)).release()
   const [name] = await keysWith(redis, key)
   await redis.set(name!, 'mine')
@@ -59,13 +58,12 @@ test('WRONGTYPE: a key of another type is refused and left alone', async () => {
   expect(await redis.get(name!)).toBe('mine')
 })
 
-test('I6: BUSY: a call waits; after outageTimeout it rejects with BUSY as the cause', async () => {
+test('I6: BUSY: a call waits; after outageTimeout it rejects with BUSY as the cause', async ({ key }) => {
   const { url, redis, locks } = await server('--lua-time-limit', '50')
   // A client gives a connection up after a third of `outageTimeout` without any answer. While the script runs, a busy
   // machine may delay the server's answers for some hundred ms.
   const outageTimeout = 4_500
   const other = client({ outageTimeout }, url)
-  const key = freshKey()
   await Promise.all([redis.ping(), locks.isLocked(key), other.isLocked(key)])
   const killer = redis.duplicate()
   await killer.ping()
@@ -91,24 +89,21 @@ describe('NOPERM', () => {
     return { url, redis, other, locks: client({}, { host: '127.0.0.1', port, username: 'limited', password: 'pw' }) }
   }
 
-  test('to run scripts: every call is refused', async () => {
+  test('to run scripts: every call is refused', async ({ key }) => {
     const { redis, locks } = await limited('allkeys', '-evalsha', '-eval')
-    const key = freshKey()
     await refused(locks.lock(key), 'NOPERM', key)
     await refused(locks.inspect(key), 'NOPERM', key)
     expect(await redis.dbsize()).toBe(0)
   })
 
-  test('on the key: a lock is refused, and nothing is written', async () => {
+  test('on the key: a lock is refused, and nothing is written', async ({ key }) => {
     const { redis, locks } = await limited('~others:*')
-    const key = freshKey()
     await refused(locks.lock(key), 'NOPERM', key)
     expect(await redis.dbsize()).toBe(0)
   })
 
-  test('I7: to subscribe: a call that has to wait is refused, and leaves no trace', async () => {
+  test('I7: to subscribe: a call that has to wait is refused, and leaves no trace', async ({ key }) => {
     const { locks, other } = await limited('allkeys', '-subscribe')
-    const key = freshKey()
     const lease = await other.lock(key)
     for (const fair of [true, false]) await refused(locks.lock(key, { fair }), 'NOPERM', key)
     await queueOf(other, key, 0)
@@ -116,9 +111,8 @@ describe('NOPERM', () => {
     expect(await other.isLocked(key)).toBe(false)
   })
 
-  test('I4: to publish: a release is complete, and the next waiter is granted nevertheless', async () => {
+  test('I4: to publish: a release is complete, and the next waiter is granted nevertheless', async ({ key }) => {
     const { url, locks } = await limited('allkeys', '-publish')
-    const key = freshKey()
     const lease = await locks.lock(key)
     const queued = await park(client({ waiterTtl: 900 }, url), key, { fair: true })
     expect(await lease.release()).toBe(true)
@@ -126,10 +120,9 @@ describe('NOPERM', () => {
   })
 })
 
-test('NOAUTH without the password, WRONGPASS with a wrong one', async () => {
+test('NOAUTH without the password, WRONGPASS with a wrong one', async ({ key }) => {
   const { port, redis } = await server()
   await redis.config('SET', 'requirepass', 'open sesame')
-  const key = freshKey()
   await refused(client({}, { host: '127.0.0.1', port }).lock(key), 'NOAUTH', key)
   await refused(client({}, { host: '127.0.0.1', port, password: 'hunter2' }).lock(key), 'WRONGPASS', key)
 })

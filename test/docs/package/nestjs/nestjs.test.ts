@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { Running } from '../../../kit/program.ts'
-import { client, freshKey, redisUrl } from '../../../kit/redis.ts'
+import { client, freshKey, redisUrl, test } from '../../../kit/redis.ts'
 import { eventually } from '../../../kit/time.ts'
 import { listening } from '../../examples/scene.ts'
 import { projectOf, versions } from './project.ts'
@@ -136,13 +136,12 @@ describe.each(versions)('with Nest $major', nest => {
     })
   })
 
-  test.each(['express', 'fastify'])(
+  test.for(['express', 'fastify'])(
     '%s: at the end of the application, requests that hold are served and waiting requests are rejected',
-    async ADAPTER => {
+    async (ADAPTER, { locks }) => {
       const server = start({ ADAPTER })
       const url = await listening(server)
       const [id, other] = [freshKey(), freshKey()]
-      const locks = client()
       const works = post(`${url}/orders/${id}/work`, { ms: 600 })
       await eventually(() => locks.isLocked(`nest:${id}`))
       const held = await locks.lock(`nest:${other}`)
