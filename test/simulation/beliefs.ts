@@ -22,6 +22,8 @@ export class Beliefs implements ClientWatcher {
   readonly #open = new Map<string, Open>()
   /** The holds that a forced release has ended on a server, and their owners. */
   readonly #forced = new Set<string>()
+  /** The holds that were lost before a forced release ended them on a server. */
+  readonly #lapsed = new Set<string>()
   /** The forced releases under way. `alone`: no other one of the same key has been under way meanwhile. */
   readonly #forcing = new Set<{ readonly key: string; alone: boolean }>()
   /** For each key, the largest token of each owner. */
@@ -75,6 +77,7 @@ export class Beliefs implements ClientWatcher {
 
   lost({ claim, signal }: Hold, loss: Loss): void {
     if (signal.reason !== loss) this.#failed('I8', `${claim.id} is lost and its signal has not aborted`)
+    if (!this.#forced.has(claim.id)) this.#lapsed.add(claim.id)
     this.#open.delete(claim.id)
   }
 
@@ -92,7 +95,7 @@ export class Beliefs implements ClientWatcher {
       this.#forcing.delete(forcing)
       if (done || !forcing.alone) return
       for (const [id, { hold, client }] of unforced) {
-        if (!this.#forced.has(id) || client.process.dead) continue
+        if (!this.#forced.has(id) || this.#lapsed.has(id) || client.process.dead) continue
         const lock = client.lockOf(key)
         const known = nets.filter(({ server }) => isHeld(server.lock(lock).holds, id, server.now)).length
         const { is } = hold.state

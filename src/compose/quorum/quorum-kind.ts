@@ -28,7 +28,8 @@ import { Round, Tally } from './round.ts'
 
 /**
  * An attempt is repeated if the votes were split between several claims. `attempts`: how many attempts are made.
- * `pause`: the first pause between two attempts, in ms. Each further pause is twice as long.
+ * `pause`: the first pause between two attempts, in ms, at least the time that the attempt took: the pauses of several
+ * callers have to differ by more than that. Each further pause is twice as long.
  */
 const SPLIT = { attempts: 4, pause: 2 }
 
@@ -62,11 +63,13 @@ export class QuorumKind implements Kind<LockState> {
   async attempt(claim: Claim, mode: 'try' | 'queue'): Promise<Granted | Refused> {
     if (mode === 'queue') return this.#join(claim)
     for (let attempt = 1; ; attempt++) {
+      const begun = this.#clock.now()
       const { answer, split } = await this.#poll(claim, 'try')
       if (answer.granted) return answer
       this.#putBack(claim)
       if (!split) return answer
-      const pause = SPLIT.pause * 2 ** (attempt - 1) * (0.5 + Math.random())
+      const first = Math.max(SPLIT.pause, this.#clock.now() - begun)
+      const pause = first * 2 ** (attempt - 1) * (0.5 + Math.random())
       // This was the last attempt of this call. A caller that waits for the lock calls again after `ttl` ms.
       if (attempt === SPLIT.attempts) return { ...answer, ttl: Math.max(answer.ttl, 2 * pause) }
       const pausing = { id: claim.id, left: false }
