@@ -186,11 +186,11 @@ export interface Prolonging extends Held {
 }
 
 /**
- * The result of a renewal. A number: the hold's new deadline, in monotonic ms. Undefined: the hold is gone. 'anew': the
- * hold is gone, but the same id was granted the lock again, with a larger token. 'unknown': too few servers of a quorum
- * have answered.
+ * The outcome of a renewal. A number: the hold is renewed, until this time in monotonic ms. 'lost': the hold is gone.
+ * 'replaced': the hold is gone, but the same id was granted the lock again, with a larger token. 'unknown': too few
+ * servers of a quorum have answered.
  */
-export type Renewed = number | 'anew' | 'unknown' | undefined
+export type Renewed = number | 'lost' | 'replaced' | 'unknown'
 
 /** Redis's answer when a client records that it has handed a lock to another of its own waiters. */
 export interface Passed {

@@ -12,10 +12,11 @@
  *   deadline  when the hold may have ended in Redis. Then this client declares the hold lost, at once and for good. The
  *             hold's signal aborts before the server can grant the lock to another owner (I1, I8).
  *
- * A renewal has three outcomes. Redis may report a new deadline. Redis may report that the hold is gone; this is final.
- * Or Redis may not answer. A missing answer proves nothing, so the renewal is tried again until the deadline. A hold
- * that is being released is not renewed, and the answer to a renewal under way is ignored. If the hold's deadline
- * passes before Redis has answered the release, the caller of the release waits no longer.
+ * A renewal has four outcomes (`Renewed` in kind.ts). Redis may report a new deadline. Redis may report that the hold
+ * is lost, or replaced by another grant to the same id; both are final. Or the outcome is unknown, because Redis did
+ * not answer. A missing answer proves nothing, so the renewal is tried again until the deadline. A hold that is being
+ * released is not renewed, and the answer to a renewal under way is ignored. If the hold's deadline passes before Redis
+ * has answered the release, the caller of the release waits no longer.
  *
  * Each use of an uncontended lock adds a hold and removes it, so both have to be cheap. A new hold goes on the agenda
  * only when the timer fires, at the latest after `LOOK` ms. Most holds have ended by then. The end of a hold does not
@@ -313,7 +314,7 @@ export class Holds implements Due, Succession {
         ? new LockLostError(hold.key, 'the client was closed', error)
         : traced(named(hold.key, error))
     })
-    this.#learn(hold, question, renewed)
+    this.#learn(hold, question, renewed!)
     if (hold.remaining(this.#clock.now()) === 0) {
       throw new LockLostError(hold.key, 'its lease ended before Redis had confirmed the renewal')
     }
@@ -516,7 +517,7 @@ export class Holds implements Due, Succession {
     }
     const then = this.#clock.now()
     for (const [i, hold] of holds.entries()) {
-      const answer = answers ? answers[i] : 'unknown'
+      const answer = answers?.[i] ?? 'unknown'
       hold.answered(answer === 'unknown' ? then + Math.min(1_000, hold.length / 10) : undefined)
       this.#learn(hold, questions[i]!, answer)
       if (!this.#lives(hold)) continue
@@ -528,8 +529,9 @@ export class Holds implements Due, Succession {
   /** Applies Redis's answer about a hold, unless the hold has ended in the meantime. */
   #learn(hold: Hold, question: Question, renewed: Renewed): void {
     if (hold.state.is !== 'held' || renewed === 'unknown') return
-    if (renewed === undefined) return this.#lose(hold, 'Redis no longer knows this hold')
-    if (renewed === 'anew') return this.#leaveBehind(hold, 'this hold was taken away, and the lock was granted again')
+    if (renewed === 'lost') return this.#lose(hold, 'Redis no longer knows this hold')
+    if (renewed === 'replaced')
+      return this.#leaveBehind(hold, 'this hold was taken away, and the lock was granted again')
     hold.confirmed(question, renewed, this.#clock.now(), this.#behind(hold.sent))
     if (question.ms > 0) this.#listener.renewed(hold)
   }

@@ -82,7 +82,7 @@ export abstract class QueuedKind implements Kind<LockState> {
     const { names, scripts: runner, replicated } = parts
     this.#scripts = runner
     this.#replicated = replicated ?? runner
-    if (replicated) this.confirm = async held => (await this.renew([{ ...held, ms: 0 }]))[0]
+    if (replicated) this.confirm = async held => (await this.renew([{ ...held, ms: 0 }]))[0]!
     this.#keys = names
     this.#waiterTtl = parts.waiterTtl
   }
@@ -227,7 +227,7 @@ export abstract class QueuedKind implements Kind<LockState> {
     const asked = holds.map(hold => ({ hold, token: 0, ms: 0 }))
     // Replicas are not asked: a server that has just taken over may have none.
     const found = await this.renew(asked, this.#scripts)
-    return holds.filter((_, i) => found[i] !== undefined)
+    return holds.filter((_, i) => found[i] !== 'lost')
   }
 
   async #renewSome(asked: readonly Prolonging[], scripts: Runner<QueueScripts>): Promise<Renewed[]> {
@@ -239,8 +239,8 @@ export abstract class QueuedKind implements Kind<LockState> {
     )
     return asked.map((_, i) => {
       const ttl = values[i]
-      if (typeof ttl !== 'number') return undefined
-      return ttl < 0 ? 'anew' : surelyUntil(sent, ttl)
+      if (typeof ttl !== 'number') return 'lost'
+      return ttl < 0 ? 'replaced' : surelyUntil(sent, ttl)
     })
   }
 

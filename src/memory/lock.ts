@@ -181,12 +181,12 @@ export class MemoryLock {
     return { hold: this.#lengths.reduce((sum, each) => sum + each, 0) / length, readers: this.#readers.length }
   }
 
-  /** Returns the time until which the hold lasts now; undefined: it is gone; 'anew': it is another grant by now. */
-  renew(id: string, token: number, ms: number): number | 'anew' | undefined {
+  /** Returns the time until which the hold lasts now; 'lost': it is gone; 'replaced': it is another grant by now. */
+  renew(id: string, token: number, ms: number): number | 'lost' | 'replaced' {
     const now = this.#hub.now()
     const hold = this.#holds.get(id)
-    if (!hold || hold.until <= now) return undefined
-    if (hold.token > token) return 'anew'
+    if (!hold || hold.until <= now) return 'lost'
+    if (hold.token > token) return 'replaced'
     hold.until = Math.max(hold.until, now + ms)
     return surelyUntil(now, hold.until - now)
   }

@@ -88,7 +88,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, passes, begin, end })
     await nothingLeft(redis, holder, free)
   })
 
-  // This test fails if `const answer = answers ? answers[i] : 'unknown'` becomes `const answer = answers?.[i]` in
+  // This test fails if `const answer = answers?.[i] ?? 'unknown'` becomes `const answer = answers?.[i] ?? 'lost'` in
   // src/key/holds.ts: a refused renewal counts as a lost lock. It also fails if `if (now - (waiter.seen ??
   // waiter.since) >= this.patience)` is removed in src/key/io.ts: the waiter gives up at the first heartbeat that is
   // refused.

@@ -107,7 +107,7 @@ class Flag implements Kind<FlagState>, Inspection<FlagState> {
     return Promise.all(
       asked.map(({ hold: { key, id }, ms }) =>
         scripts.run('prolong', names.of(key), { id, ms }, ({ status, values: [lasts], sent }) =>
-          status === 'gone' ? undefined : surelyUntil(sent, Number(lasts)),
+          status === 'gone' ? 'lost' : surelyUntil(sent, Number(lasts)),
         ),
       ),
     )

@@ -23,7 +23,7 @@ test('I6 a single attempt whose grant is gone ends, and what it left in Redis is
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A', mode: 'once' })
   await at.kind.attempts.next.answer(at.granted())
-  await confirmations.next.answer(undefined)
+  await confirmations.next.answer('lost')
   await expect(waiter.outcome).rejects.toThrow(LockConnectionError)
   expect(at.left).toEqual(['A'])
   await at.kind.leaves.next.answer()
@@ -37,7 +37,7 @@ test('I6 a wait ends if its grants expire again and again because the replicas a
   while (waiter.waits && at.clock.now() < begin + 2 * OUTAGE) {
     await at.kind.attempts.next.answer(at.granted())
     await at.clock.advance(500)
-    await confirmations.next.answer(undefined)
+    await confirmations.next.answer('lost')
   }
   await expect(waiter.outcome).rejects.toThrow('the lock was not replicated')
   expect(at.clock.now() - begin).toBeGreaterThanOrEqual(OUTAGE)
@@ -63,7 +63,7 @@ test('I2 a grant does not count if the same waiter was granted the lock again, a
   const waiter = await at.start({ id: 'A', mode: 'queue' })
   await at.kind.attempts.next.answer(at.granted({ token: 100 }))
   expect(confirmations.next.args).toEqual([{ hold: { key: KEY, id: 'A' }, token: 100 }])
-  await confirmations.next.answer('anew')
+  await confirmations.next.answer('replaced')
   await at.kind.attempts.next.answer(at.granted({ token: 102 }))
   await confirmations.next.answer(at.clock.now() + LEASE)
   expect(await waiter.outcome).toMatchObject({ token: 102 })

@@ -46,7 +46,7 @@ describe('a renewal that races the release', () => {
     const lease = at.hold()
     await at.clock.advance(LENGTH / 3)
     const released = lease.release()
-    await at.kind.renewals.next.answer([undefined])
+    await at.kind.renewals.next.answer(['lost'])
     expect(at.gone).toEqual([])
     await at.kind.releases.next.answer({ ended: true, heard: 0 })
     expect(await released).toBe(true)

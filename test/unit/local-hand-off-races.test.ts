@@ -133,7 +133,7 @@ describe('I8 a lock that is lost in the middle of a run', () => {
     void leaseOf(a!).release()
     at.holding.doubt('A')
     await at.clock.advance(0)
-    await at.kind.renewals.next.answer([undefined])
+    await at.kind.renewals.next.answer(['lost'])
     return { at, a, b, c }
   }
 

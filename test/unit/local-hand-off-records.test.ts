@@ -48,7 +48,7 @@ describe('the holder is recorded in Redis', () => {
     await at.clock.advance(0)
     expect(at.kind.renewals.next.args[0]).toMatchObject([{ hold: { key: KEY, id: 'A' } }])
     expect(leaseOf(b!).held).toBe(true)
-    await at.kind.renewals.next.answer([undefined])
+    await at.kind.renewals.next.answer(['lost'])
     expect([leaseOf(b!).held, leaseOf(b!).signal.aborted, at.told.at(-1)]).toEqual([false, true, 'lost B'])
     expect(at.asking).toEqual(['C'])
   })

@@ -19,13 +19,13 @@ const member = { up: true, counts: () => true, problemFor: () => undefined, epoc
  */
 function votedDifferently() {
   const clock = new FakeClock()
-  const unanswered: ((until: number | 'anew') => void)[][] = [[], [], []]
+  const unanswered: ((until: number | 'replaced') => void)[][] = [[], [], []]
   const places = unanswered.map(calls => ({
     member,
     kind: { renew: () => new Promise(resolve => calls.push(until => resolve([until]))) },
     vote: () => new Promise(() => {}),
   }))
-  const answer = unanswered.map(calls => (until: number | 'anew') => calls.shift()!(until))
+  const answer = unanswered.map(calls => (until: number | 'replaced') => calls.shift()!(until))
   const ballots = ballotsOver(places, clock)
   const ballot = ballots.of(claim)
   const votes = (server: number, token: number) =>
@@ -75,7 +75,7 @@ test('I1 I8: the remaining votes of a lost hold are given back only after the ho
   const renewing = new Renewals(ballots, clock).renew([{ hold, token: 1_000, ms: 600 }])
   renewing.then(renewed => events.push(`renewed ${renewed[0]}`))
   await now(renewing)
-  expect(events).toEqual(['renewed undefined'])
+  expect(events).toEqual(['renewed lost'])
   const rest = ballots.clearing.rest().then(() => events.push('at rest'))
   await clock.advance(1)
   await rest
@@ -92,7 +92,7 @@ test('I8: a server that received the token during the renewal is asked again', a
   clock.block(1)
   answer[0]!(clock.now() + 20_000)
   votes(2, 2_000)
-  answer[2]!('anew')
+  answer[2]!('replaced')
   expect(await now(renewing)).toBe('pending')
   await clock.advance(1_000)
   for (const server of [0, 2]) answer[server]!(clock.now() + 20_000)

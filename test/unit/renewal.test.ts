@@ -95,7 +95,7 @@ describe('I8 "gone" is final', () => {
     const [lost, kept] = [at.hold(), at.hold()]
     const { signal } = lost
     await at.clock.advance(THIRD)
-    await at.kind.renewals.next.answer([undefined, at.clock.now() + LENGTH])
+    await at.kind.renewals.next.answer(['lost', at.clock.now() + LENGTH])
     expect([lost.held, kept.held, at.ended]).toEqual([false, true, []])
     expect(signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', key: lost.key })
     expect(at.gone).toEqual([lost.id])
@@ -108,7 +108,7 @@ describe('I8 "gone" is final', () => {
     const lease = at.hold({ token: 100 })
     await at.clock.advance(THIRD)
     expect(at.kind.renewals.next.args[0]).toMatchObject([{ hold: { id: lease.id }, token: 100 }])
-    await at.kind.renewals.next.answer(['anew'])
+    await at.kind.renewals.next.answer(['replaced'])
     await at.clock.advance(100)
     expect([lease.held, at.gone, at.ended]).toEqual([false, [lease.id], [lease.id]])
     expect(lease.signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST' })
@@ -124,7 +124,7 @@ describe('I8 "gone" is final', () => {
         [leases[1]?.id, 0],
       ],
     ])
-    await at.kind.renewals.next.answer([undefined, undefined])
+    await at.kind.renewals.next.answer(['lost', 'lost'])
     expect(at.gone).toEqual(leases.map(lease => lease.id))
   })
 
@@ -149,7 +149,7 @@ describe('I8 "gone" is final', () => {
       await at.kind.renewals.next.answer([at.clock.now() + LENGTH])
       await at.clock.advance(100)
       expect(at.asked.length).toBe(2)
-      await at.kind.renewals.next.answer([undefined])
+      await at.kind.renewals.next.answer(['lost'])
       expect(at.gone).toEqual([lease.id])
     },
   )
@@ -236,7 +236,7 @@ describe('I1 I8 the machine was suspended', () => {
       [fixed.id, now + 1_000],
       [later.id, now + LENGTH],
     ])
-    for (const call of at.kind.renewals.open) await call.answer(call.args[0].map(({ hold }) => answers.get(hold.id)))
+    for (const call of at.kind.renewals.open) await call.answer(call.args[0].map(({ hold }) => answers.get(hold.id)!))
     expect(lease.remaining()).toBeGreaterThan(LENGTH - 2 * MARGIN)
     expect(fixed.remaining()).toBeLessThanOrEqual(LENGTH)
     await at.clock.advance(1_000)
@@ -275,7 +275,7 @@ test('I7 only a hold that ran out here is reported as one that Redis may still h
   void releasing.release()
   at.doubt(gone)
   await at.clock.advance(0)
-  await at.kind.renewals.next.answer([undefined])
+  await at.kind.renewals.next.answer(['lost'])
   await at.clock.advance(2 * LENGTH)
   expect(at.gone.sort()).toEqual([gone.id, out.id].sort())
   expect(at.ended).toEqual([releasing.id, out.id])
@@ -317,7 +317,7 @@ describe('I7 nothing is left', () => {
     await at.kind.releases.next.answer({ ended: true, heard: 0 })
     await done
     await at.clock.advance(THIRD)
-    await at.kind.renewals.next.answer([undefined])
+    await at.kind.renewals.next.answer(['lost'])
     expect(at.table.holds.size).toBe(0)
   })
 

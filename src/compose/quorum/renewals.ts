@@ -115,11 +115,11 @@ export class Renewals {
     if (undecided.length > 0 && rounds > 1 && changed) return this.renew(asked, rounds - 1)
     const renewed = questions.map((question): Renewed => {
       const { ballot } = question
-      if (!ballot?.granted) return undefined
+      if (!ballot?.granted) return 'lost'
       const until = decided(question) ? this.#ballots.until(ballot) : 'unknown'
       if (until === 0) {
         this.#ballots.endLost(ballot)
-        return undefined
+        return 'lost'
       }
       this.#join(ballot)
       return until
@@ -169,9 +169,9 @@ export class Renewals {
         this.#ballots.voted(ballot, server, { ...seat.vote, deadline: until }, Math.max(ms, until - this.#clock.now()))
         if (seat.counted) question.prolonged += 1
       } else if (seat.votedAt < sent) {
-        seat.anew = until === 'anew'
+        seat.anew = until === 'replaced'
         seat.vote = undefined
-        if (until === undefined) seat.goneAt = this.#clock.now()
+        if (until === 'lost') seat.goneAt = this.#clock.now()
       } else question.outdated = true
     }
   }
