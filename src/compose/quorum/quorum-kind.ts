@@ -27,11 +27,11 @@ import { Renewals } from './renewals.ts'
 import { Round, Tally } from './round.ts'
 
 /**
- * An attempt is repeated if the votes were split between several claims. `attempts`: how many attempts are made.
- * `pause`: the first pause between two attempts, in ms, at least the time that the attempt took: the pauses of several
- * callers have to differ by more than that. Each further pause is twice as long.
+ * An attempt is repeated if the votes were split between several claims. `attempts`: how many attempts are made. `pause`:
+ * the first pause between two attempts, in ms. It is as long as the attempt took, within these limits, because the
+ * pauses of several callers have to differ by more than that. Each further pause is twice as long.
  */
-const SPLIT = { attempts: 4, pause: 2 }
+const SPLIT = { attempts: 4, pause: { least: 2, most: 50 } }
 
 export class QuorumKind implements Kind<LockState> {
   readonly shared = false
@@ -68,7 +68,8 @@ export class QuorumKind implements Kind<LockState> {
       if (answer.granted) return answer
       this.#putBack(claim)
       if (!split) return answer
-      const first = Math.max(SPLIT.pause, this.#clock.now() - begun)
+      const { least, most } = SPLIT.pause
+      const first = Math.max(least, Math.min(this.#clock.now() - begun, most))
       const pause = first * 2 ** (attempt - 1) * (0.5 + Math.random())
       // This was the last attempt of this call. A caller that waits for the lock calls again after `ttl` ms.
       if (attempt === SPLIT.attempts) return { ...answer, ttl: Math.max(answer.ttl, 2 * pause) }
