@@ -66,7 +66,7 @@ describe('defaults', () => {
       import('tsx/esm/api')
         .then(({ tsImport }) => tsImport(workerData, workerData))
         .then(({ settingsOf }) => parentPort.postMessage(settingsOf({}).label))`
-    const thread = new Worker(code, { eval: true, workerData: new URL('../../src/options.ts', import.meta.url).href })
+    const thread = new Worker(code, { eval: true, workerData: new URL('../../src/settings.ts', import.meta.url).href })
     onTestFinished(async () => void (await thread.terminate()))
     const [label] = await once(thread, 'message')
     expect(label).toBe(`${hostname()}:${process.pid}/${thread.threadId}`)
