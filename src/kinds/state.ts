@@ -51,8 +51,8 @@ export function waitersOf(
   for (const { claim, joined } of queue) {
     const { id, waiterTtl, owner, label, wants, group } = claim
     const deadline = Math.max(joined / 1000 + waiterTtl, Number(deadlines.get(id) ?? 0))
-    // The ticket on a server of a quorum may be ahead of the server's clock.
-    const expiresIn = Math.floor(Math.min(waiterTtl, deadline - nowMicros / 1000))
+    // The ticket on a server of a quorum may be ahead of the server's clock. The scripts compare whole ms.
+    const expiresIn = Math.floor(Math.min(waiterTtl, deadline - Math.floor(nowMicros / 1000)))
     if (expiresIn < 0) continue
     const waited = Math.max(0, Math.floor((nowMicros - joined) / 1000))
     const permits = wants && { permits: wants[0], ...(group && { group: group.name }) }

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodeClaim, decodeHolder, decodeNames, encodeClaim } from '../../src/kinds/claim.ts'
+import { waitersOf } from '../../src/kinds/state.ts'
 
 const id = 'client-name_0123456789abcdef'
 const terms = { id, lease: 30_000, headStart: 0 }
@@ -75,3 +76,11 @@ test.each(['', 'free', `${id}`, `${id} 0 30000`, `${id} x 30000 15000 0 a label`
     expect(decodeHolder(`1795269405034888 1795269405035999 ${text}`)).toBeUndefined()
   },
 )
+
+// The scripts compare whole ms. If a waiter were shown for less time than it counts, `maxWaiters` could refuse a call
+// although no waiter is shown.
+test('a waiter is shown until the end of the ms in which it expires', () => {
+  const claim = decodeClaim(encodeClaim({ ...terms, owner: 'ann', label: '' }, 600))!
+  const shown = (micros: number) => waitersOf([{ claim, joined: 400_000 }], new Map(), micros).length
+  expect([shown(1_000_999), shown(1_001_000)]).toEqual([1, 0])
+})
