@@ -15,12 +15,12 @@ const [OLD, AGREED] = [1_000, 2_000]
  * Makes three servers whose votes count. Each server has refused the claim once. Later requests to a server are
  * recorded in `asked`, and are answered only by the functions in `answers`.
  */
-function scene() {
+function scene(connecting?: number) {
   const clock = new FakeClock()
   const asked: string[] = []
   const answers: ((vote: Granted) => void)[] = []
   const places = [0, 1, 2].map(server => ({
-    member: { up: true, counts: () => true, epoch: 0 },
+    member: { up: server !== connecting, counts: () => true, epoch: 0 },
     kind: {
       tend: () => {
         asked.push(`tend ${server}`)
@@ -37,7 +37,7 @@ function scene() {
   const granted = (token: number): Granted => ({ granted: true, token, deadline: clock.now() + 30_000, via: 'handoff' })
   for (const server of places.keys())
     ballots.refused(ballot, server, { sent: clock.now(), clock: OLD - 1, ttl: 0, holder: undefined }, 1)
-  return { ballots, ballot, granted, asked, answers }
+  return { clock, ballots, ballot, granted, asked, answers }
 }
 
 /**
@@ -155,4 +155,20 @@ test('I1, I5: a vote that is being given back does not count again by an older a
   expect(ballot.granted).toBeUndefined()
   ballots.voted(ballot, 0, granted(AGREED))
   expect(ballots.votes(ballot)).toHaveLength(2)
+})
+
+/**
+ * Another client of the same owner has the lock on servers 0 and 2. Its request to server 1 is late, so server 1 grants the
+ * lock to this client with a token of its own. The connection to server 2 is still being made. Its vote shows which token
+ * the owner has.
+ */
+test('I2: a server to which the first connection is being made may decide which token an owner has', async () => {
+  const { clock, ballots, granted, asked } = scene(2)
+  const own = ballots.of({ ...claim, id: 'another', owner: 'me' })
+  ballots.voted(own, 0, { ...granted(OLD), via: 'reentry' })
+  ballots.voted(own, 1, granted(AGREED))
+  ballots.changed(own)
+  expect(asked).toEqual([])
+  await clock.advance(20)
+  expect(asked).toEqual(['raise 0'])
 })

@@ -482,7 +482,8 @@ export class Ballots implements BallotBox {
    * have the same token, so both clients have to choose the same one. They do so if both know the votes of all servers.
    */
   #awaits(ballot: Ballot, most: number, missing: (seat: Seat) => boolean): boolean {
-    const awaited = ({ up, problem }: Member) => up && !problem
+    // A connection that is being made for the first time will probably be up soon.
+    const awaited = ({ up, problem, away }: Member) => (up ? !problem : !away)
     if (!ballot.seats.some((seat, i) => missing(seat) && awaited(this.members[i] as Member))) return false
     ballot.awaitsSince ??= this.#clock.now()
     const left = ballot.awaitsSince + most - this.#clock.now()
