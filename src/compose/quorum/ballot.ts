@@ -181,12 +181,8 @@ export function confirmedDeadline(vote: Granted, ends: number, asked: number, no
 }
 
 export function viaOf(votes: readonly Granted[]): Via {
-  let found: Via = 'immediate'
-  for (const { via } of votes) {
-    if (via === 'reentry') return via
-    if (found !== 'expiry' && via !== 'wakeup') found = via === 'immediate' ? found : via
-  }
-  return found
+  for (const via of ['reentry', 'expiry', 'handoff'] as const) if (votes.some(vote => vote.via === via)) return via
+  return 'immediate'
 }
 
 /** Returns the latest place that a server has given the claim in its order. */
