@@ -1,9 +1,9 @@
-// Reads the JSON reports of the test runs. Prints each failure with its reason, and the overall verdict as the last
-// line, so that the end of a long log shows which test failed. A skipped test counts as a failure, because every server
+// Takes the names of the failed steps and the JSON reports of the test runs. Prints each failure with its reason, the
+// failed steps, and the overall verdict as the last line, so that the end of a long log shows what failed. A skipped test counts as a failure, because every server
 // that the tests need is available where this script runs.
 import { existsSync, readFileSync } from 'node:fs'
 
-const [otherFailures, ...files] = process.argv.slice(2)
+const [steps, ...files] = process.argv.slice(2)
 let passed = 0
 let failed = 0
 for (const file of files) {
@@ -29,9 +29,9 @@ for (const file of files) {
     }
   }
 }
-if (otherFailures !== '0') console.log('a step above failed')
+if (steps !== '') console.log(`failed steps: ${steps}`)
 console.log(`${passed} passed, ${failed} failed`)
-process.exit(failed === 0 && passed > 0 && otherFailures === '0' ? 0 : 1)
+process.exit(failed === 0 && passed > 0 && steps === '' ? 0 : 1)
 
 function shortened(message) {
   return message.split('\n').slice(0, 25).join('\n')
