@@ -64,17 +64,16 @@ const durationOrNever: Check = (name, value) => {
 /** The most bytes that a key, an owner or a label may have, in UTF-8. No character of a JavaScript string needs more than 3. */
 const MOST_BYTES = 1024
 
-function isText(value: unknown, least: number): value is string {
-  if (typeof value !== 'string' || value.length < least || !value.isWellFormed()) return false
-  return value.length * 3 <= MOST_BYTES || Buffer.byteLength(value) <= MOST_BYTES
+function checkText(name: string, value: unknown, least: number): asserts value is string {
+  if (typeof value === 'string' && value.length >= least && value.isWellFormed())
+    if (value.length * 3 <= MOST_BYTES || Buffer.byteLength(value) <= MOST_BYTES) return
+  throw new LockArgumentError(name, value, `a string of ${least} to ${MOST_BYTES} UTF-8 bytes`)
 }
 
-function text(least: number): Check {
-  return (name, value) => {
-    if (!isText(value, least))
-      throw new LockArgumentError(name, value, `a string of ${least} to ${MOST_BYTES} UTF-8 bytes`)
-  }
-}
+const text =
+  (least: number): Check =>
+  (name, value) =>
+    checkText(name, value, least)
 
 const flag: Check = (name, value) => {
   if (typeof value !== 'boolean') throw new LockArgumentError(name, value, 'true or false')
@@ -199,12 +198,8 @@ function check(
   }
 }
 
-export function isKey(key: unknown): key is string {
-  return isText(key, 1)
-}
-
 export function checkKey(key: unknown): asserts key is string {
-  text(1)('key', key)
+  checkText('key', key, 1)
 }
 
 export function checkFn(fn: unknown): void {
@@ -212,7 +207,7 @@ export function checkFn(fn: unknown): void {
 }
 
 export function checkOwner(owner: unknown): asserts owner is string {
-  text(1)('owner', owner)
+  checkText('owner', owner, 1)
 }
 
 /**

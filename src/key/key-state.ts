@@ -57,6 +57,8 @@ const NEVER = Number.POSITIVE_INFINITY
 const tooLate = new Error('the lease ended before enough replicas had confirmed the grant')
 
 export class KeyState extends Line implements Due {
+  readonly key: string
+  protected readonly port: Port
   slot = -1
   dueAt = NEVER
   readonly #succession: Succession
@@ -73,7 +75,9 @@ export class KeyState extends Line implements Due {
   #tendAgain = false
 
   constructor(key: string, port: Port, succession: Succession, agenda: Schedule) {
-    super(key, port)
+    super()
+    this.key = key
+    this.port = port
     this.#succession = succession
     this.#agenda = agenda
   }

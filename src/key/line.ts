@@ -15,7 +15,7 @@ const MEMORY = 1_000
 const NEVER = Number.POSITIVE_INFINITY
 
 export abstract class Line extends Tenure {
-  readonly key: string
+  abstract readonly key: string
   /** The subscriptions for this key's waiters (io.ts). */
   heard: Heard | undefined
   /** Since when Redis has not answered the head of the line (limits.ts). */
@@ -25,7 +25,7 @@ export abstract class Line extends Tenure {
    * client since then.
    */
   alone = false
-  protected readonly port: Port
+  protected abstract readonly port: Port
   /** Created when needed, because most keys have either fair or unfair waiters. */
   protected standing: Set<Waiter> | undefined
   /** The newest report of who holds the lock, whichever waiter received it; undefined if there was no report. */
@@ -54,12 +54,6 @@ export abstract class Line extends Tenure {
   #row = 0
   /** Whether the subscription to the unlock channel was active before the attempt under way was sent. */
   #heardBefore = false
-
-  constructor(key: string, port: Port) {
-    super()
-    this.key = key
-    this.port = port
-  }
 
   /** How many waiters are in the line and in the queue. */
   abstract get waiting(): number
