@@ -103,7 +103,9 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
     end
     local deadline = now + lease
     redis.call('ZADD', deadlines, deadline, id)
-    if id:sub(1, CLIENT_END) == ours and tonumber(lease) > tonumber(holder:match(LEASE, HELD_TERMS_AT)) then
+    -- The client knows only the leases that its calls have asked for, without `minHold`, and compares those.
+    local asked = holder:match(OWN_LEASE, HELD_TERMS_AT) or holder:match(LEASE, HELD_TERMS_AT)
+    if id:sub(1, CLIENT_END) == ours and tonumber(lease) > tonumber(asked) then
       local first = tonumber(redis.call('ZSCORE', deadlines, hold) or nil)
       if first and first >= now and first < deadline then redis.call('ZADD', deadlines, deadline, hold) end
     end

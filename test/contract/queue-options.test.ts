@@ -188,6 +188,21 @@ describe('minHold', () => {
     },
   )
 
+  // This test fails if `local asked = holder:match(OWN_LEASE, HELD_TERMS_AT) or` becomes `local asked =` in
+  // lua/mutex/acquire.lua.
+  test.for(kindsHere.filter(({ kind }) => kind !== 'semaphore'))(
+    'I1: a re-entry that outlasts it prolongs the hold in Redis, too ($kind)',
+    async ({ clients }, { key }) => {
+      const [one] = clients(1)
+      const terms = { owner: 'job', renew: false }
+      const outer = await one!.lock(key, { ...terms, lease: 10_000, minHold: 20_000 })
+      await sleep(300)
+      await (await one!.lock(key, { ...terms, lease: 20_000 })).release()
+      const { ttl } = await one!.inspect(key)
+      expect(outer.remaining()).toBeLessThanOrEqual(ttl!)
+    },
+  )
+
   test('callers of one client that ask for it do not hand the lock on among themselves', async ({ locks, key }) => {
     const begun = performance.now()
     const runs: number[] = []
