@@ -300,6 +300,7 @@ export class World implements Stage {
       fairAfter: undefined,
       owner: undefined,
       minHold: undefined,
+      maxWaiters: undefined,
     }
     for (const key of this.#plan.keys) {
       const taking = client.lock(key, request).then(
