@@ -99,6 +99,7 @@ export class KindClient<State = unknown> {
     this.io = new Io(kind, channels, this.#schedule, patience, this.#table, {
       waiting: waiter => observer.tell('waiting', waiter, this),
       doubt: (id, token) => this.holding.doubt(id, token),
+      release: hold => this.holding.endings.begin(hold),
       trouble: () => backend.trouble,
       failed,
     })

@@ -7,7 +7,7 @@
  */
 import { type AwakeClock, awake, type Clock } from '../clock.ts'
 import { LockClosedError, type LockConnectionError, LockQueueFullError, outOfReach } from '../errors.ts'
-import type { Channels, Granted, Kind, Refused } from '../kind.ts'
+import type { Channels, Granted, HoldName, Kind, Refused } from '../kind.ts'
 import { Cleanups } from './cleanups.ts'
 import { FairAfter } from './fair-after.ts'
 import { type KeyState, UNDO_PAUSE } from './key-state.ts'
@@ -36,6 +36,8 @@ export interface IoListener {
    * the token of that grant. If the hold's own token is smaller, Redis has to be asked whether the hold still exists.
    */
   doubt(id: string, token: number): void
+  /** Releases a hold that has ended here, and that Redis may still have. */
+  release(hold: HoldName): void
   /** Returns why Redis does not answer although it is connected, or undefined if no reason is known. */
   trouble(): Error | undefined
   /** Reports a failure that no caller's promise reports. */
@@ -287,9 +289,11 @@ export class Io implements Port {
   }
 
   check(waiter: Waiter, token?: number): void {
-    const { id } = waiter.claim
-    if (!this.#table.holds.has(id)) this.leave(waiter)
-    else if (token !== undefined) this.#listener.doubt(id, token)
+    const { claim } = waiter
+    if (this.#table.holds.has(claim.id)) return token === undefined ? undefined : this.#listener.doubt(claim.id, token)
+    // The caller may have used the lock, which then stays taken for its `minHold`.
+    if (claim.minHold && token === undefined) this.#listener.release(claim)
+    else this.leave(waiter)
   }
 
   hear(state: Heeded, head: Waiter, now: number): void {

@@ -89,6 +89,19 @@ describe('I7 taking back', () => {
   })
 })
 
+// This test fails if `if (claim.minHold && token === undefined) this.#listener.release(claim)` becomes
+// `if (!claim) this.#listener.release(claim)` in src/key/io.ts.
+test('a hold that has ended is released, and not taken back, if its first request fails: its minHold lasts', async ({
+  at,
+}) => {
+  await at.start({ id: 'A', mode: 'queue', minHold: 60_000 })
+  at.message('A', 100, 'handoff')
+  at.ended('A')
+  await at.kind.attempts.next.fail(unreachable)
+  expect(at.kind.releases.all.map(({ args: [hold] }) => hold)).toMatchObject([{ id: 'A', minHold: 60_000 }])
+  expect(at.left).toEqual([])
+})
+
 /** Starts a waiter that joins the queue while its unfair attempt is unanswered. */
 async function twoAttempts() {
   const at = new Waiting()

@@ -48,6 +48,7 @@ export class Room {
         this.doubted.push(id)
         this.holding.doubt(id, token)
       },
+      release: hold => this.holding.endings.begin(hold),
       trouble: () => undefined,
       failed,
     })

@@ -20,6 +20,7 @@ interface Ask {
   fairAfter?: number
   mayReenter?: boolean
   wants?: string
+  minHold?: number
 }
 
 export class Waiting extends Room {
@@ -32,8 +33,18 @@ export class Waiting extends Room {
 
   /** Starts a waiter, and waits until the client can do nothing more without an answer or a timer. */
   async start(ask: Ask): Promise<Started> {
-    const { id, key = KEY, mode = 'line', lease = LEASE, owner = id, fairAfter, mayReenter = false, wants } = ask
-    const claim = { key, id, owner, label: '', lease, headStart: 0, wants }
+    const {
+      id,
+      key = KEY,
+      mode = 'line',
+      lease = LEASE,
+      owner = id,
+      fairAfter,
+      mayReenter = false,
+      wants,
+      minHold,
+    } = ask
+    const claim = { key, id, owner, label: '', lease, headStart: 0, wants, minHold }
     let waiter!: Waiter
     const outcome = new Promise<Granted | undefined>((resolve, reject) => {
       waiter = this.io.start({ claim, mode, fairAfter, mayReenter }, (end, { since, alone }, now) => {
