@@ -290,10 +290,11 @@ export class Io implements Port {
 
   check(waiter: Waiter, token?: number): void {
     const { claim } = waiter
-    if (this.#table.holds.has(claim.id)) return token === undefined ? undefined : this.#listener.doubt(claim.id, token)
-    // The caller may have used the lock, which then stays taken for its `minHold`.
-    if (claim.minHold && token === undefined) this.#listener.release(claim)
-    else this.leave(waiter)
+    if (!this.#table.holds.has(claim.id)) {
+      // The caller may have used the lock, which then stays taken for its `minHold`.
+      if (claim.minHold && token === undefined) this.#listener.release(claim)
+      else this.leave(waiter)
+    } else if (token !== undefined) this.#listener.doubt(claim.id, token)
   }
 
   hear(state: Heeded, head: Waiter, now: number): void {
