@@ -36,9 +36,10 @@ function scene(connecting?: number) {
   const ballots = ballotsOver(places, clock)
   const ballot = ballots.of(claim)
   const granted = (token: number): Granted => ({ granted: true, token, deadline: clock.now() + 30_000, via: 'handoff' })
-  const refused = { granted: false, sent: clock.now(), clock: OLD - 1, ttl: 0, position: 1, ticket: '9' } as const
+  const said = { sent: clock.now(), clock: OLD - 1, ttl: 0 }
+  const refused: Refused = { ...said, granted: false, position: 1, ticket: '9', holder: undefined }
   for (const server of places.keys()) ballots.refused(ballot, server, refused, 1)
-  const beat = (waiter: Granted) => beats.shift()!({ ...refused, holder: { label: '', since: 0 }, waiters: [waiter] })
+  const beat = (waiter: Granted) => beats.shift()!({ ...said, holder: { label: '', since: 0 }, waiters: [waiter] })
   return { clock, ballots, ballot, granted, refused, asked, answers, beat }
 }
 
@@ -188,7 +189,7 @@ test('I1, I2, I5: the answer to a heartbeat that is handled after the answer to 
   other.ballots.looks.lookSoon(other.ballot, 0)
   await other.clock.advance(1)
   other.ballots.changed(other.ballot)
-  other.answers[0]!({ ...other.refused, holder: undefined })
+  other.answers[0]!(other.refused)
   await settled()
   other.beat(granted(OLD))
   await settled()
