@@ -66,6 +66,8 @@ export class Seat {
   lost = 0
   /** How many requests of the claim this server has not answered. */
   asked = 0
+  /** When the newest request of the claim that the server has answered was sent, without heartbeats, in monotonic ms. */
+  heard = Number.NEGATIVE_INFINITY
   /** When the server reported that it no longer has the hold, in monotonic ms. */
   goneAt = Number.NEGATIVE_INFINITY
   /**

@@ -165,6 +165,7 @@ export class Ballots implements BallotBox {
     const sent = this.#clock.now()
     const settled = (answer: Answer) => {
       seat.asked -= 1
+      seat.heard = sent
       // A server that refuses a 'try' keeps neither a vote nor a queue entry for the claim. So nothing has to be taken
       // back from it, and a client that is refused sends each server only one request (I9).
       const refused = mode === 'try' && answer && 'granted' in answer && !answer.granted
@@ -309,7 +310,7 @@ export class Ballots implements BallotBox {
 
   #answered(ballot: Ballot, server: number, answer: Answer, mode: VoteMode, sent: number): void {
     const seat = ballot.seats[server] as Seat
-    // Answers come in the order of their requests, so no older answer can follow.
+    // Answers come in the order of their requests, so no older answer can follow. (`Looks` ignores those of heartbeats.)
     if (mode === 'place') seat.returned = 0
     if (answer instanceof Error) {
       // It is unknown whether the server has run the request. If the request replaces the vote's token, the token is

@@ -176,8 +176,12 @@ export class Looks {
       seat.refusing = false
     }
     try {
+      const sent = this.#clock.now()
       const tended = await kind.tend(some[0]!.claim.key, some)
       for (const [i, { ballot, seat, ticket }] of some.entries()) {
+        // If the answers to a heartbeat and to a later request arrive together, the later one is handled first, because
+        // it takes fewer turns of the promises. It may have changed the vote, or given it back (I1, I2).
+        if (seat.heard > sent) continue
         const found = tended.waiters[i]
         if (typeof found === 'object') this.#ballots.voted(ballot, server, found)
         else if (ballot.over) this.#clearing.clear(ballot, server)
