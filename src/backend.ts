@@ -41,9 +41,10 @@ export interface Backend {
    */
   readonly answeredAt: number
   /**
-   * The error with which a connected Redis answers "not now" (loading, busy, moving a slot); undefined if it does not.
+   * Returns the error with which a connected Redis answers "not now" (loading, busy, moving a slot); undefined if it does
+   * not. With `key`, the error may also say why no call for this key can succeed.
    */
-  readonly trouble: Error | undefined
+  trouble(key?: string): Error | undefined
   open(): void
   close(): void
   /** Resolves when Redis has answered all requests that run in the background. Only `close` waits for this. */

@@ -100,7 +100,7 @@ export class KindClient<State = unknown> {
       waiting: waiter => observer.tell('waiting', waiter, this),
       doubt: (id, token) => this.holding.doubt(id, token),
       release: hold => this.holding.endings.begin(hold),
-      trouble: () => backend.trouble,
+      trouble: key => backend.trouble(key),
       failed,
     })
     this.holding = new Holds(kind, this.#schedule, this.#table, {

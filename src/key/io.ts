@@ -38,8 +38,11 @@ export interface IoListener {
   doubt(id: string, token: number): void
   /** Releases a hold that has ended here, and that Redis may still have. */
   release(hold: HoldName): void
-  /** Returns why Redis does not answer although it is connected, or undefined if no reason is known. */
-  trouble(): Error | undefined
+  /**
+   * Returns why Redis does not answer although it is connected, or why it does not answer calls for this key; undefined if
+   * no reason is known.
+   */
+  trouble(key?: string): Error | undefined
   /** Reports a failure that no caller's promise reports. */
   failed(error: unknown): void
 }
@@ -100,7 +103,7 @@ export class Io implements Port {
       state.end(waiter, error, clock.now()),
     )
     this.#single = new SingleAttempts(silences, patience.outage, (waiter, limit) =>
-      this.end(waiter, waiter.wish.mode === 'once' ? this.#unreached(limit) : undefined),
+      this.end(waiter, waiter.wish.mode === 'once' ? this.#unreached(waiter, limit) : undefined),
     )
     this.#fairAfter = new FairAfter(schedule, (waiter, now) => this.#queue(table.of(waiter.claim.key), waiter, now))
     table.port = this
@@ -181,9 +184,10 @@ export class Io implements Port {
    * undefined. A grant to this waiter counts as an answer, even if replicas did not confirm it. A refusal counts if the
    * refused request was sent during this wait. A refusal of an earlier request counts only if there is no outage now.
    */
-  unanswered({ refusal, since, latest }: Waiter): LockConnectionError | undefined {
+  unanswered(waiter: Waiter): LockConnectionError | undefined {
+    const { refusal, since, latest } = waiter
     if (latest > 0 || (refusal && (refusal.sent >= since || !this.outage))) return undefined
-    return this.#unreached(this.#clock.now() - since)
+    return this.#unreached(waiter, this.#clock.now() - since)
   }
 
   /**
@@ -386,7 +390,7 @@ export class Io implements Port {
     if (waited >= AT_ONCE) {
       // The request has a time limit of its own, which begins now. But the waiter has already used up a part of its
       // patience, so an earlier limit is set as well.
-      const giveUp = () => this.end(waiter, this.#unreached(this.patience))
+      const giveUp = () => this.end(waiter, this.#unreached(waiter, this.patience))
       this.#joining.set(waiter, this.#awake.after(this.patience - waited, giveUp))
     }
     state.join(waiter, this.#clock.now())
@@ -414,10 +418,8 @@ export class Io implements Port {
     this.#table.states.get(key)?.wake(this.#clock.now())
   }
 
-  #unreached(limit: number): LockConnectionError {
-    return outOfReach(
-      this.outage ?? new Error('the request got no reply'),
-      `Redis did not answer for ${Math.round(limit)} ms`,
-    )
+  #unreached({ claim }: Waiter, limit: number): LockConnectionError {
+    const error = this.outage ?? this.#listener.trouble(claim.key) ?? new Error('the request got no reply')
+    return outOfReach(error, `Redis did not answer for ${Math.round(limit)} ms`)
   }
 }

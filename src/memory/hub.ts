@@ -188,7 +188,6 @@ class Connection implements Backend {
   readonly ids: Ids = randomIds()
   readonly inboxPerLock = false
   readonly answeredAt = Number.NEGATIVE_INFINITY
-  readonly trouble = undefined
   readonly #hub: MemoryHub
   readonly #settings: Settings
   readonly #listener: BackendListener
@@ -217,6 +216,8 @@ class Connection implements Backend {
   get reachable(): boolean {
     return this.up
   }
+
+  trouble(): undefined {}
 
   /** During an outage of the store, the client is made first, so that it can be listened to. */
   open(): void {

@@ -49,7 +49,7 @@ export class Server implements Backend {
     return this.link.commands.answeredAt
   }
 
-  get trouble(): Error | undefined {
+  trouble(): Error | undefined {
     return this.link.commands.trouble
   }
 

@@ -81,8 +81,8 @@ export class LateQuorum implements Backend {
     return this.#quorum.value?.answeredAt ?? Number.NEGATIVE_INFINITY
   }
 
-  get trouble(): Error | undefined {
-    return this.#quorum.value?.trouble
+  trouble(key?: string): Error | undefined {
+    return this.#quorum.value?.trouble(key)
   }
 
   open(): void {

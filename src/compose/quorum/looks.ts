@@ -10,7 +10,7 @@ import { type Clock, surelyUntil } from '../../clock.ts'
 import type { Queued, Refused, Tended, Via } from '../../kind.ts'
 import type { Ballot, BallotBox, Seat } from './ballot.ts'
 import type { Clearing } from './clearing.ts'
-import type { Place } from './member.ts'
+import { noMajority, type Place, reasonOf } from './member.ts'
 import { merged, Round } from './round.ts'
 
 /**
@@ -18,6 +18,8 @@ import { merged, Round } from './round.ts'
  * the average length of the first pause, in ms. `longest`: the largest average length of a pause, in ms.
  */
 const PATIENCE = { first: 10, longest: 250 }
+/** After this many ms it is looked whether a vote counts by now that did not when it was given. */
+const USELESS = 500
 
 export class Looks {
   readonly #ballots: BallotBox
@@ -39,8 +41,8 @@ export class Looks {
     const looks = Math.max(ballot.putBack, ballot.looks)
     const pause = Math.min(PATIENCE.longest, PATIENCE.first * 2 ** looks) * (0.5 + Math.random())
     const waits = () => !ballot.over && !ballot.granted && ballot.polls === 0
-    const few = () => waits() && this.#ballots.live(ballot).length < this.#ballots.majority
-    this.#clock.after(pause, async () => {
+    const few = () => waits() && this.#ballots.live(ballot).length < this.#ballots.majority && !this.#isUseless(ballot)
+    this.#clock.after(this.#isUseless(ballot) ? USELESS : pause, async () => {
       if (few()) {
         ballot.looks += 1
         const round = new Round(this.#ballots.members, this.#ballots.majority, this.#clock)
@@ -69,6 +71,12 @@ export class Looks {
       this.#hoping.delete(ballot)
       this.#ballots.changed(ballot)
     })
+  }
+
+  /** Returns whether servers have voted for the waiter whose votes do not count yet, and too few others are left. */
+  #isUseless({ seats }: Ballot): boolean {
+    const { members, majority } = this.#ballots
+    return seats.filter(({ vote, counted }) => vote && !counted).length > members.length - majority
   }
 
   /**
@@ -225,6 +233,12 @@ export class Looks {
       round.ask(i, tend, () => waiters.every(settled))
     }
     await round.over
+    // A call that has just been made would be rejected for the same reason, too (poll.ts).
+    for (const { claim } of waiters) {
+      const ballot = ballots.get(claim.id)
+      if (!ballot || ballot.granted || !this.#isUseless(ballot)) continue
+      throw noMajority(members.map((member, i) => (ballot.seats[i]?.counted ? undefined : reasonOf(member, claim.key))))
+    }
     const said = answers.filter(answer => answer !== undefined)
     const refusals = said.map(
       ({ expected: _, ...answer }) => ({ ...answer, granted: false, position: 0, ticket: '0' }) satisfies Refused,

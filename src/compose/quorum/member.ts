@@ -179,7 +179,7 @@ export class Member {
   problemFor(key?: string): Error | undefined {
     if (!this.up) return this.down ?? new Error('the client has not connected to this server yet; check the address')
     if (this.standing.counts(key) === false) return this.standing.reason(key)
-    const { trouble } = this.server
+    const trouble = this.server.trouble()
     if (trouble) return trouble
     const { silence } = this.server.link.commands
     return silence > SILENT ? new Error(`the server has not answered for ${Math.round(silence)} ms`) : this.refusal

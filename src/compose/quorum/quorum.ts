@@ -101,8 +101,8 @@ export class Quorum implements Backend {
     return Math.max(...this.#members.map(({ server }) => server.answeredAt))
   }
 
-  get trouble(): Error | undefined {
-    const problems = this.#members.map(({ problem }) => problem)
+  trouble(key?: string): Error | undefined {
+    const problems = this.#members.map(member => member.problemFor(key))
     const well = problems.filter(problem => problem === undefined).length
     return well < this.#majority ? noMajority(problems) : undefined
   }
@@ -336,7 +336,7 @@ export class Quorum implements Backend {
     const whole = this.up
     if (whole !== this.#whole || !whole) {
       this.#whole = whole
-      const error = whole ? undefined : this.trouble
+      const error = whole ? undefined : this.trouble()
       if (whole) this.#listener.up()
       else if (error && this.#lacking) this.#listener.down(error, false)
     }
@@ -346,7 +346,7 @@ export class Quorum implements Backend {
 
   /** Emits `disconnected` when a majority is no longer available, and `reconnected` when one is available again. */
   #report(): void {
-    const { trouble, up } = this
+    const [trouble, { up }] = [this.trouble(), this]
     if (!up && trouble && this.#lacking && this.#members.some(({ away }) => away) && !this.#reported) {
       this.#reported = true
       this.#listener.disconnected(trouble)

@@ -1,6 +1,6 @@
 /** Tests which servers of a quorum count: not a replica, and not one that may have forgotten a lock's longest lease. */
 import { expect, test } from 'vitest'
-import { LockConnectionError } from '../../../src/index.ts'
+import { LockConnectionError, LockError, type LockOptions } from '../../../src/index.ts'
 import { reasonsOfServers } from '../../contract/refused.ts'
 import { rejection, within } from '../../kit/outcomes.ts'
 import { forgetful, type QuorumScene, quorumScene } from '../../kit/quorum-scene.ts'
@@ -66,19 +66,42 @@ test('I1 I4: after one call with a lease of an hour, only calls for its key are 
   const locks = scene.client({ lease: 2_000, outageTimeout: 1_000 })
   await eventually(async () => (await scene.uptime(0)) >= 5, 15_000)
   const key = freshKey()
-  for (const lease of [3_600_000, 1_000]) {
-    const error = await rejection(locks.lock(key, { lease }), LockConnectionError)
-    const reasons = reasonsOfServers(error.cause).map(({ message }) => message)
-    expect(reasons).toEqual(
-      Array(3).fill(expect.stringMatching(/up for \d+ s .* its votes count only after another 3\d{6} ms/)),
-    )
-  }
+  for (const lease of [3_600_000, 1_000]) await says(locks.lock(key, { lease }))
   expect((await locks.lock(freshKey())).held).toBe(true)
   const other = scene.client({ lease: 2_000 })
   expect((await other.lock(key)).held).toBe(true)
   // For this lease, the servers have been up for some seconds too few.
   expect((await other.lock(freshKey(), { lease: 12_000 })).held).toBe(true)
 })
+
+/** Expects the call to reject, and its error to say for how long each server has been up. */
+async function says(call: Promise<unknown>): Promise<void> {
+  const { cause } = await rejection(call, LockError)
+  const reasons = reasonsOfServers(cause instanceof LockConnectionError ? cause.cause : cause)
+  expect(reasons.map(({ message }) => message)).toEqual(
+    Array(3).fill(expect.stringMatching(/up for \d+ s .* its votes count only after another 3\d{6} ms/)),
+  )
+}
+
+// This test fails if `if (!ballot || ballot.granted || !this.#isUseless(ballot)) continue` becomes `continue` in
+// src/compose/quorum/looks.ts: the second fair call is never rejected. It also fails if
+// `this.#listener.trouble(claim.key)` becomes `this.#listener.trouble()` in src/key/io.ts: calls with a `timeout` say that
+// Redis did not answer.
+test.each<LockOptions>([{ fair: true }, { fairAfter: Number.POSITIVE_INFINITY }, {}])(
+  'I6: each of several calls whose votes will not count for long is rejected, with the reason (%o)',
+  async options => {
+    const scene = await quorumScene({ args: forgetful })
+    const locks = scene.client({ lease: 2_000, outageTimeout: 1_000, waiterTtl: 900 })
+    await eventually(async () => (await scene.uptime(0)) >= 5, 15_000)
+    const key = freshKey()
+    const terms = { ...options, lease: 3_600_000 }
+    await within(20_000, Promise.all([1, 2, 3].map(() => says(locks.lock(key, terms)))))
+    await says(locks.lock(key, { ...terms, timeout: 500 }))
+    await says(locks.tryLock(key, terms))
+    await says(locks.tryLock(key, { ...terms, timeout: 500 }))
+  },
+  60_000,
+)
 
 const untold = [
   {
