@@ -20,8 +20,8 @@ export class Beliefs implements ClientWatcher {
   readonly #failed: (invariant: string, what: string) => void
   /** The holds that are neither released nor lost, by the ids of their claims. */
   readonly #open = new Map<string, Open>()
-  /** The holds that a forced release has ended on a server, and their owners. */
-  readonly #forced = new Set<string>()
+  /** The holds that a forced release has ended on a server, and their owners, each with the client that did it last. */
+  readonly #forced = new Map<string, string | undefined>()
   /** The holds that were lost before a forced release ended them on a server. */
   readonly #lapsed = new Set<string>()
   /** The forced releases under way. `alone`: no other one of the same key has been under way meanwhile. */
@@ -31,9 +31,9 @@ export class Beliefs implements ClientWatcher {
   readonly counts = { handedOn: 0, reentered: 0, deadlocks: 0 }
   readonly watcher: Watcher = {
     ...nobody,
-    taken: ids => {
+    taken: (ids, by) => {
       // Calls of the same owner may re-enter a hold that is being taken.
-      for (const id of ids) this.#forced.add(id).add(this.#open.get(id)?.hold.owner ?? id)
+      for (const id of ids) this.#forced.set(this.#open.get(id)?.hold.owner ?? id, by).set(id, by)
     },
   }
 
@@ -85,7 +85,7 @@ export class Beliefs implements ClientWatcher {
    * Called when a forced release begins, and the result when it has resolved. If it reports that it has ended no hold,
    * it must not have taken one from its holder.
    */
-  forcing(key: string) {
+  forcing(key: string, { process: { name } }: SimulatedClient) {
     const forcing = { key, alone: [...this.#forcing].every(other => other.key !== key) }
     for (const other of this.#forcing) if (other.key === key) other.alone = false
     this.#forcing.add(forcing)
@@ -95,7 +95,8 @@ export class Beliefs implements ClientWatcher {
       this.#forcing.delete(forcing)
       if (done || !forcing.alone) return
       for (const [id, { hold, client }] of unforced) {
-        if (!this.#forced.has(id) || this.#lapsed.has(id) || client.process.dead) continue
+        // A request of an earlier forced release may have come late.
+        if (this.#forced.get(id) !== name || this.#lapsed.has(id) || client.process.dead) continue
         const lock = client.lockOf(key)
         const known = nets.filter(({ server }) => isHeld(server.lock(lock).holds, id, server.now)).length
         const { is } = hold.state

@@ -123,7 +123,7 @@ export class Checks implements Watcher, ClientWatcher {
   readonly watcher: Watcher = this
 
   /** On one server, the checks of the server's decisions cover forced releases. */
-  forcing() {
+  forcing(_key: string, _client: SimulatedClient) {
     return () => {}
   }
 

@@ -24,8 +24,8 @@ export interface Watcher {
    * this token.
    */
   passed(lock: string, hold: string, token: number): void
-  /** These holds have ended by a forced release or by a loss of data. */
-  taken(ids: readonly string[]): void
+  /** These holds have ended by a forced release of the client `by`, or by a loss of data. */
+  taken(ids: readonly string[], by?: string): void
   /**
    * If `again` is false: the waiter has joined the queue with this ticket. If `again` is true: the waiter's heartbeat
    * contained this ticket. The waiter has then joined the queue again, or it was still in the queue.
@@ -136,7 +136,7 @@ function tellOfHolder(watcher: Watcher, run: Run): void {
     const id = argument(run, 'id')!
     if (ended(id)) watcher.dropped(id)
   } else if (name === 'forceRelease') {
-    watcher.taken([...before.holds.keys()].filter(ended))
+    watcher.taken([...before.holds.keys()].filter(ended), argument(run, 'request')!.split(':')[0])
   } else if (name === 'pass') {
     if (moved) watcher.passed(lock, holder.claim.id, holder.token)
     return

@@ -143,7 +143,7 @@ export class World implements Stage {
 
   forceRelease(client: SimulatedClient, key: string): void {
     if (!client.open) return
-    const forced = this.#checks.forcing(key)
+    const forced = this.#checks.forcing(key, client)
     const forcing = client.forceRelease(key).then(done => forced(done, this.nets))
     this.#watch(`forceRelease ${key}`, client, this.#plan.settings.outageTimeout, forcing)
   }
