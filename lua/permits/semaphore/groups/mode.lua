@@ -38,5 +38,7 @@ if grouped then
   queued = tonumber(mark:sub(2))
 else
   if not brings then return 'plain' end
-  if clock == NO_CLOCK and redis.call('EXISTS', queue, waiting) > 0 then queued = LIFE_UNKNOWN end
+  -- If the lock's key was lost, the first call after that may have been one without a group, which does not know `waiting`.
+  local left = redis.call('EXISTS', waiting) + (clock == NO_CLOCK and redis.call('EXISTS', queue) or 0)
+  if left > 0 and not queued then queued = LIFE_UNKNOWN end
 end
