@@ -497,7 +497,9 @@ export class Ballots implements BallotBox {
    * Makes early votes valid once the votes of their servers count. A vote is early if the server gave it while its
    * votes did not count (`Standing`). This method first renews the vote, because most of its lease may have passed.
    * Then it raises the token of the vote to the floor. This is necessary because the server may have lost its data: the
-   * token of the vote may be smaller than a token that the server had issued before (I2).
+   * token of the vote may be smaller than a token that the server had issued before (I2). Meanwhile a heartbeat may make
+   * the vote valid, too. But from now on, the claim is granted with no smaller token than the floor: the server would
+   * soon replace it, and a nested call would find no majority with the hold's token.
    */
   #askYoung(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
@@ -514,6 +516,7 @@ export class Ballots implements BallotBox {
       // this method again.
       if (floor === 0) return
       seat.agreeing = true
+      ballot.raised = Math.max(ballot.raised, floor)
       const raise = () => {
         this.ask(ballot, i, 'raise', floor, () => {
           seat.agreeing = false
