@@ -60,10 +60,12 @@ export class Looks {
           ballot.looks = 0
           const { members, majority } = this.#ballots
           const refusals = ballot.seats.filter(({ vote }, i) => !vote && (round.has(i) || !members[i]?.problem)).length
+          const { id, owner } = ballot.claim
           for (const [i, { vote }] of ballot.seats.entries()) {
             // If a majority may have another holder, the holder needs this server too (renewals.ts), and cannot get it
-            // from a waiter that queues there again at once.
-            if (vote && refusals >= majority) this.#clearing.clear(ballot, i)
+            // from a waiter that queues there again at once. Nor can another waiter get it from an owner whose other
+            // calls hold it on this server: the waiter would enter again.
+            if (vote && (refusals >= majority || owner !== id)) this.#clearing.clear(ballot, i)
             else if (vote) this.#place(ballot, i)
           }
         }
