@@ -25,19 +25,13 @@ export interface Rights {
 /** Only `list` needs this right. If the right is missing, `list` reports it, so the check after connecting omits it. */
 const OPTIONAL = 'SCAN'
 
+const always = ['EVAL', 'EVALSHA', OPTIONAL]
 const sent = {
-  server: [['EVAL'], ['EVALSHA'], ['SUBSCRIBE'], ['UNSUBSCRIBE'], [OPTIONAL]],
+  server: [...always, 'SUBSCRIBE', 'UNSUBSCRIBE'],
   // ioredis needs the right to ASKING while a slot moves. lua/shared/place.lua needs CLUSTER MYID and PUBSUB.
   cluster: [
-    ['EVAL'],
-    ['EVALSHA'],
-    ['SSUBSCRIBE'],
-    ['SUNSUBSCRIBE'],
-    [OPTIONAL],
-    ['CLUSTER', 'SLOTS'],
-    ['ASKING'],
-    ['CLUSTER', 'MYID'],
-    ['PUBSUB', 'SHARDNUMSUB'],
+    ...always,
+    ...['SSUBSCRIBE', 'SUNSUBSCRIBE', 'CLUSTER SLOTS', 'ASKING', 'CLUSTER MYID', 'PUBSUB SHARDNUMSUB'],
   ],
 }
 
@@ -46,24 +40,20 @@ export interface Calling {
   readonly scripts: ScriptSet
 }
 
-/**
- * Returns the rights that these kinds need. `waits`: the command by which the client waits for replicas; undefined if
- * the option `replicas` is not set.
- */
+/** Returns the rights that these kinds need, with the option `replicas`. */
 export function rightsFor(
   kinds: Iterable<Calling>,
   { cluster, pattern }: Namespace,
-  waits?: 'WAIT' | 'WAITAOF',
+  replicas: Replicas | undefined,
 ): Rights {
+  const waits = replicas && (replicas.fsync ? 'WAITAOF' : 'WAIT')
   const publish = cluster ? 'SPUBLISH' : 'PUBLISH'
   const scripts = [...kinds].flatMap(kind => Object.values(kind.scripts))
   const called = new Set(scripts.flatMap(script => commandsOf(script, cluster)))
   return {
-    commands: [
-      ...sent[cluster ? 'cluster' : 'server'],
-      ...[...called].map(name => [name]),
-      ...(waits ? [[waits]] : []),
-    ],
+    commands: [...sent[cluster ? 'cluster' : 'server'], ...called, ...(waits ? [waits] : [])].map(words =>
+      words.split(' '),
+    ),
     pattern,
     publish,
     subscribe: cluster ? 'SSUBSCRIBE' : 'SUBSCRIBE',
@@ -78,11 +68,6 @@ export interface Named {
   readonly replicas?: Replicas | undefined
 }
 
-/** Returns the command that waits for replicas, as the option `replicas` requires. */
-export function waitFor(replicas: Named['replicas']): 'WAIT' | 'WAITAOF' | undefined {
-  return replicas && (replicas.fsync ? 'WAITAOF' : 'WAIT')
-}
-
 /**
  * Returns rules that give a user exactly the rights that the client needs. The rules are to be appended to `ACL SETUSER
  * name on >password`.
@@ -91,7 +76,7 @@ export function aclRule(
   kinds: Iterable<Calling>,
   { prefix = 'lock', keyPrefix = '', cluster = false, replicas }: Named = {},
 ): string[] {
-  const { commands, pattern } = rightsFor(kinds, new Namespace(`${keyPrefix}${prefix}:`, cluster), waitFor(replicas))
+  const { commands, pattern } = rightsFor(kinds, new Namespace(`${keyPrefix}${prefix}:`, cluster), replicas)
   const plus = commands.map(plusOf).sort()
   return ['resetkeys', `~${pattern}`, 'resetchannels', `&${pattern}`, '-@all', ...plus]
 }

@@ -8,16 +8,7 @@ import type { Cluster, Redis } from 'ioredis'
 import { LockConnectionError, LockError } from '../errors.ts'
 import type { Settings } from '../settings.ts'
 import type { Namespace } from './keys.ts'
-import {
-  type Calling,
-  missing,
-  question,
-  questions,
-  type Rights,
-  type RightsAnswer,
-  rightsFor,
-  waitFor,
-} from './rights.ts'
+import { type Calling, missing, question, questions, type Rights, type RightsAnswer, rightsFor } from './rights.ts'
 import { lackingCommands } from './scripts.ts'
 import { withoutArguments } from './without-arguments.ts'
 
@@ -54,7 +45,7 @@ export class Survey {
 
   /** From now on, the checks also test the rights that these kinds of lock need. */
   need(kinds: readonly Calling[]): void {
-    const rights = rightsFor(kinds, this.#names, waitFor(this.#replicas))
+    const rights = rightsFor(kinds, this.#names, this.#replicas)
     const { rights: each, args } = questions(rights, this.#madeUp)
     this.#asked = { rights, args, each }
   }
