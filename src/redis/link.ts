@@ -10,7 +10,7 @@
 import type { Cluster } from 'ioredis'
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockConnectionError, type LockError } from '../errors.ts'
-import type { Channel, Names, Parts, ScriptSet } from '../kind.ts'
+import type { Channel } from '../kind.ts'
 import type { Settings } from '../settings.ts'
 import { addressOf, enter, leave } from './census.ts'
 import { clientsOf, type RedisSource } from './clients.ts'
@@ -21,7 +21,7 @@ import { type Keys, lockOfChannel, Namespace, unlockChannel } from './keys.ts'
 import { listKeys } from './listing.ts'
 import { type MessageListener, readerFor } from './messages.ts'
 import { Replication } from './replication.ts'
-import { type Executor, Scripts } from './scripts.ts'
+import type { Executor } from './scripts.ts'
 import { Sentinels } from './sentinels.ts'
 import { Shards } from './shards.ts'
 import { slotOf } from './slot.ts'
@@ -60,9 +60,8 @@ export class Link {
   readonly ids: Ids
   readonly names: Namespace
   readonly commands: Connection
-  readonly #tokenMemory: number
   /** Runs scripts, and waits until enough replicas confirm their effect. Undefined: no confirmation is required. */
-  readonly #replication: Executor | undefined
+  protected readonly replication: Executor | undefined
   /**
    * The connections for commands, for messages, and for confirmations by replicas. They lead to the server that has the
    * locks, or in a cluster to all masters.
@@ -90,7 +89,6 @@ export class Link {
     this.#listener = listener
     this.#clock = clock
     this.names = new Namespace(`${clients.keyPrefix}${settings.prefix}:`, clients.cluster)
-    this.#tokenMemory = settings.tokenMemory
     this.#beatEvery = Math.min(BEAT.longest, Math.max(BEAT.shortest, settings.waiterTtl / 3))
 
     const silence = answerLimit(settings.outageTimeout, true)
@@ -132,7 +130,7 @@ export class Link {
     if (cluster) this.#ears = this.#shards = this.#listenToShards(settings.outageTimeout)
     else this.#ears = this.#single = this.#listenToOne(connection)
     if (!settings.replicas) return
-    this.#replication = new Replication(
+    this.replication = new Replication(
       // This connection needs no listener: if it is down, its requests fail, and thus report it.
       connection({ up() {}, down() {} }, settings.replicas.timeout),
       settings.replicas,
@@ -155,22 +153,6 @@ export class Link {
     // The client subscribes to its inbox even if it has no waiters, because a "lost" message may come for a hold. As
     // long as the subscription is not confirmed, only renewals detect lost holds.
     this.#single?.need(this.#ownInbox)?.catch(() => {})
-  }
-
-  /** Returns the properties that this link provides for `KindDefinition.make`. */
-  parts<S extends ScriptSet, N extends Names>(
-    keys: Keys<N>,
-    scripts: S,
-  ): Pick<Parts<S, N>, 'names' | 'scripts' | 'replicated' | 'newId'> {
-    const { cluster, inboxes, pattern } = this.names
-    const settings = { cluster, inboxes, tokenMemory: this.#tokenMemory }
-    const through = (executor: Executor) => new Scripts(executor, scripts, settings, pattern)
-    return {
-      names: keys,
-      scripts: through(this.commands),
-      replicated: this.#replication && through(this.#replication),
-      newId: this.ids.next,
-    }
   }
 
   /**

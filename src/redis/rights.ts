@@ -126,10 +126,10 @@ return { denied, refusal, lacking, limit, policy }
 `
 
 /**
- * Returns the arguments of the script `question`, and the rights in the order in which the script tests them. `name` is
- * used as a key and as a channel; no lock has this name.
+ * Returns the arguments of the script `question`, and a function that returns the missing rights from its answer.
+ * `name` is used as a key and as a channel; no lock has this name.
  */
-export function questions({ commands, publish, subscribe }: Rights, name: string) {
+export function questions({ commands, pattern, publish, subscribe }: Rights, name: string) {
   const asked = commands.filter(([word]) => word !== OPTIONAL)
   const words = asked.map(([command, ...rest]) => {
     if (command === publish) return [command, name, '']
@@ -140,30 +140,22 @@ export function questions({ commands, publish, subscribe }: Rights, name: string
     return bare.has(command as string) ? [command, ...rest] : [command, name]
   })
   // The last test, EVAL with a key, tests the right to access the keys. The right to EVAL itself is tested before.
-  return { rights: asked, args: [JSON.stringify([...words, ['EVAL', '', '1', name]]), publish] }
-}
-
-/**
- * Returns the missing rights. `answer` is the reply of the script `question`. Its numbers are positions in the list
- * `asked`, counted from 1. The position after the end of the list stands for the last test: the right to access the
- * keys.
- */
-export function missing(
-  { pattern, publish, subscribe }: Rights,
-  asked: readonly (readonly string[])[],
-  answer: RightsAnswer,
-) {
-  const denied = new Set(answer[0])
-  const key = denied.has(asked.length + 1)
-  // Since Redis 7.2, the error of a refused publish command also contains the names of the user and the channel. So
-  // only the fixed words of the error are compared.
-  const channel = answer[1] !== '' && !/\brun th(e|is)\b/.test(answer[1])
-  const lacking = asked.filter(([command], i) => {
-    if (!denied.has(i + 1)) return false
-    if (command === publish || command === subscribe) return !channel
-    return !key || bare.has(command as string)
-  })
-  return [...lacking.map(plusOf), ...(key ? [`~${pattern}`] : []), ...(channel ? [`&${pattern}`] : [])]
+  const args = [JSON.stringify([...words, ['EVAL', '', '1', name]]), publish]
+  // The numbers in the answer are positions in `asked`, counted from 1. The position after the end is the last test.
+  const missing = ([numbers, refusal]: RightsAnswer) => {
+    const denied = new Set(numbers)
+    const key = denied.has(asked.length + 1)
+    // Since Redis 7.2, the error of a refused publish command also contains the names of the user and the channel. So
+    // only the fixed words of the error are compared.
+    const channel = refusal !== '' && !/\brun th(e|is)\b/.test(refusal)
+    const lacking = asked.filter(([command], i) => {
+      if (!denied.has(i + 1)) return false
+      if (command === publish || command === subscribe) return !channel
+      return !key || bare.has(command as string)
+    })
+    return [...lacking.map(plusOf), ...(key ? [`~${pattern}`] : []), ...(channel ? [`&${pattern}`] : [])]
+  }
+  return { args, missing }
 }
 
 export type RightsAnswer = readonly [

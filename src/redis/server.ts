@@ -1,4 +1,4 @@
-/** One Redis, which may be a cluster or have sentinels: the link to it, the kinds of lock, and the checks after connecting. */
+/** One Redis, which may be a cluster or have sentinels: the link to it, the kinds of lock, and the checks of servers. */
 import type { Backend, Made } from '../backend.ts'
 import type { Clock } from '../clock.ts'
 import type { LockError } from '../errors.ts'
@@ -9,6 +9,7 @@ import type { Ids } from './ids.ts'
 import { Keys } from './keys.ts'
 import { Link, type LinkListener } from './link.ts'
 import type { Calling } from './rights.ts'
+import { type Executor, Scripts } from './scripts.ts'
 import { Survey } from './survey.ts'
 
 export class Server extends Link implements Backend {
@@ -50,7 +51,16 @@ export class Server extends Link implements Backend {
     warn: (error: LockError) => void,
   ): Made<State> {
     const keys = new Keys(this.names, kind)
-    return { keys, kind: kind.make({ ...this.#settings, ...this.parts(keys, kind.scripts), warn }) }
+    const { cluster, inboxes, pattern } = this.names
+    const settings = { cluster, inboxes, tokenMemory: this.#settings.tokenMemory }
+    const through = (executor: Executor) => new Scripts(executor, kind.scripts, settings, pattern)
+    const parts = {
+      names: keys,
+      scripts: through(this.commands),
+      replicated: this.replication && through(this.replication),
+      newId: this.ids.next,
+    }
+    return { keys, kind: kind.make({ ...this.#settings, ...parts, warn }) }
   }
 
   need(kinds: readonly Calling[]): void {

@@ -7,8 +7,9 @@
 import type { Cluster, Redis } from 'ioredis'
 import { LockConnectionError, LockError } from '../errors.ts'
 import type { Settings } from '../settings.ts'
+import { hostAndPort } from './census.ts'
 import type { Namespace } from './keys.ts'
-import { type Calling, missing, question, questions, type Rights, type RightsAnswer, rightsFor } from './rights.ts'
+import { type Calling, question, questions, type RightsAnswer, rightsFor } from './rights.ts'
 import { lackingCommands } from './scripts.ts'
 import { withoutArguments } from './without-arguments.ts'
 
@@ -20,10 +21,8 @@ export class Survey {
   readonly #warn: (error: LockError) => void
   /** The last warnings about each server. The same warnings are not repeated when a connection comes up again. */
   readonly #said = new Map<string, string>()
-  /**
-   * The rights to check, and the arguments of the script that checks them. Undefined: no kind of lock is in use yet.
-   */
-  #asked: { readonly rights: Rights; readonly args: string[]; readonly each: Rights['commands'] } | undefined
+  /** The check of the rights. Undefined: no kind of lock is in use yet. */
+  #asked: ReturnType<typeof questions> | undefined
 
   /**
    * The check uses the name of a lock that does not exist. `word` is a random word in this name, so each client has a
@@ -45,24 +44,22 @@ export class Survey {
 
   /** From now on, the checks also test the rights that these kinds of lock need. */
   need(kinds: readonly Calling[]): void {
-    const rights = rightsFor(kinds, this.#names, this.#replicas)
-    const { rights: each, args } = questions(rights, this.#madeUp)
-    this.#asked = { rights, args, each }
+    this.#asked = questions(rightsFor(kinds, this.#names, this.#replicas), this.#madeUp)
   }
 
   /** Starts the check and returns at once. Never fails. */
   look(): void {
     if (!('nodes' in this.#redis)) return void this.#ask(this.#redis, '')
-    for (const node of this.#redis.nodes('master')) this.#ask(node, ` at ${node.options.host}:${node.options.port}`)
+    for (const node of this.#redis.nodes('master')) this.#ask(node, ` at ${hostAndPort(node.options)}`)
   }
 
   async #ask(redis: Redis, at: string): Promise<void> {
     if (!this.#asked) return
-    const { rights, args, each } = this.#asked
+    const { args, missing } = this.#asked
     const answer = redis.eval(question, 0, ...args) as Promise<RightsAnswer>
     const errors = await answer.then(
       found => {
-        const denied = missing(rights, each, found).join(' ')
+        const denied = missing(found).join(' ')
         const [, , absent] = found
         const gone = absent.length > 0 ? lackingCommands(absent, at) : undefined
         return [denied ? lacks(denied, at) : undefined, gone, evicting(found, at)].filter(error => error !== undefined)
