@@ -20,8 +20,7 @@ export class Server extends Link implements Backend {
   constructor(source: RedisSource, settings: Settings, clock: Clock, listener: LinkListener, ids?: Ids) {
     super(source, settings, clock, listener, ids)
     this.#settings = settings
-    const warn = (error: LockError) => listener.warned?.(error)
-    this.#survey = new Survey(this.commands.redis, this.names, this.ids.client, settings, warn)
+    this.#survey = new Survey(this, settings, error => listener.warned?.(error))
   }
 
   get up(): boolean {

@@ -4,19 +4,17 @@
  * all commands that waited for the connection. No call waits for the check. If the server does not answer it, nothing is
  * reported.
  */
-import type { Cluster, Redis } from 'ioredis'
+import type { Redis } from 'ioredis'
 import { LockConnectionError, LockError } from '../errors.ts'
 import type { Settings } from '../settings.ts'
 import { hostAndPort } from './census.ts'
-import type { Namespace } from './keys.ts'
+import type { Link } from './link.ts'
 import { type Calling, question, questions, type RightsAnswer, rightsFor } from './rights.ts'
 import { lackingCommands } from './scripts.ts'
 import { withoutArguments } from './without-arguments.ts'
 
 export class Survey {
-  readonly #redis: Redis | Cluster
-  readonly #names: Namespace
-  readonly #madeUp: string
+  readonly #link: Link
   readonly #replicas: Settings['replicas']
   readonly #warn: (error: LockError) => void
   /** The last warnings about each server. The same warnings are not repeated when a connection comes up again. */
@@ -24,33 +22,24 @@ export class Survey {
   /** The check of the rights. Undefined: no kind of lock is in use yet. */
   #asked: ReturnType<typeof questions> | undefined
 
-  /**
-   * The check uses the name of a lock that does not exist. `word` is a random word in this name, so each client has a
-   * name of its own.
-   */
-  constructor(
-    redis: Redis | Cluster,
-    names: Namespace,
-    word: string,
-    { replicas }: Settings,
-    warn: (error: LockError) => void,
-  ) {
-    this.#redis = redis
-    this.#names = names
-    this.#madeUp = `${names.root}{${word}}`
+  constructor(link: Link, { replicas }: Settings, warn: (error: LockError) => void) {
+    this.#link = link
     this.#replicas = replicas
     this.#warn = warn
   }
 
   /** From now on, the checks also test the rights that these kinds of lock need. */
   need(kinds: readonly Calling[]): void {
-    this.#asked = questions(rightsFor(kinds, this.#names, this.#replicas), this.#madeUp)
+    const { names, ids } = this.#link
+    // The check uses the name of a lock that does not exist. Each client has such a name of its own.
+    this.#asked = questions(rightsFor(kinds, names, this.#replicas), `${names.root}{${ids.client}}`)
   }
 
   /** Starts the check and returns at once. Never fails. */
   look(): void {
-    if (!('nodes' in this.#redis)) return void this.#ask(this.#redis, '')
-    for (const node of this.#redis.nodes('master')) this.#ask(node, ` at ${hostAndPort(node.options)}`)
+    const { redis } = this.#link.commands
+    if (!('nodes' in redis)) return void this.#ask(redis, '')
+    for (const node of redis.nodes('master')) this.#ask(node, ` at ${hostAndPort(node.options)}`)
   }
 
   async #ask(redis: Redis, at: string): Promise<void> {
