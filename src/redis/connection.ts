@@ -2,9 +2,9 @@
  * One connection to Redis that the rest of the library can use as if it were always up. This file has the calls, and
  * reconnecting.ts has the connection.
  *
- * After `run`, a call is in one of four states: waiting, sent, answered or refused.
+ * After `ask`, a call is in one of four states: waiting, sent, answered or refused.
  *
- *      run ──▶ waiting for the connection ◀──┐
+ *      ask ──▶ waiting for the connection ◀──┐
  *                 │ connection is up         │ "outcome unknown": the socket failed
  *                 ▼                          │ "not now": the server is loading or busy, or a slot is being moved
  *               sent ────────────────────────┘ "not here": the server is a replica now (READONLY)
@@ -143,10 +143,7 @@ export class Connection extends Reconnecting {
     return this.closed || this.refusal !== undefined
   }
 
-  /**
-   * Calls `send`, if necessary several times, until it is answered or refused, or until `outageTimeout` has passed.
-   * Sending twice must have the same effect as sending once. Rejects with LockConnectionError or LockClosedError.
-   */
+  /** `ask` for a request that has only `send`. */
   run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<T> {
     return this.ask({ send, read: ({ reply }) => reply as T })
   }
@@ -156,7 +153,10 @@ export class Connection extends Reconnecting {
     this.#writes.together()
   }
 
-  /** Runs a request. `run` is the short form for a request that has only `send`. */
+  /**
+   * Sends a request, if necessary several times, until it is answered or refused, or until `outageTimeout` has passed.
+   * Rejects with LockConnectionError or LockClosedError.
+   */
   ask<T>(request: Request<T>): Promise<T> {
     if (this.closed) return Promise.reject(new LockClosedError())
     return new Promise((resolve, reject) => {

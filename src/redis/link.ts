@@ -10,7 +10,7 @@
 import type { Cluster } from 'ioredis'
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockConnectionError, type LockError } from '../errors.ts'
-import type { Channel } from '../kind.ts'
+import type { Channel, Channels } from '../kind.ts'
 import type { Settings } from '../settings.ts'
 import { addressOf, enter, leave } from './census.ts'
 import { clientsOf, type RedisSource } from './clients.ts'
@@ -155,28 +155,21 @@ export class Link {
     this.#single?.need(this.#ownInbox)?.catch(() => {})
   }
 
-  /**
-   * Finds the locks of several kinds whose key matches the pattern. Looks only at names in Redis, so a result may be
-   * something other than a lock.
-   */
   list(kinds: readonly Keys[], pattern: string): ReturnType<typeof listKeys> {
     return listKeys(this.commands, this.names, kinds, pattern)
   }
 
-  /**
-   * Returns the functions with which the locks of one kind use their channels: `hear` subscribes, `drop` ends the
-   * subscription, and `hears` returns whether the subscription is confirmed. Each `hear` needs one `drop`.
-   */
-  channels(keys: Keys) {
+  /** Returns the subscriptions of the locks of one kind. */
+  channels(keys: Keys): Channels {
     const inbox = this.#shards ? undefined : this.#ownInbox
     const nameOf = (key: string, channel: Channel) => {
       if (channel === 'unlock') return unlockChannel(keys.of(key).lock)
       return inbox ?? this.names.inboxPrefix(keys.of(key).lock) + this.ids.client
     }
     return {
-      hear: (key: string, channel: Channel) => this.#ears.need(nameOf(key, channel)),
-      drop: (key: string, channel: Channel) => this.#ears.drop(nameOf(key, channel)),
-      hears: (key: string, channel: Channel) => this.#ears.isHeard(nameOf(key, channel)),
+      hear: (key, channel) => this.#ears.need(nameOf(key, channel)),
+      drop: (key, channel) => this.#ears.drop(nameOf(key, channel)),
+      hears: (key, channel) => this.#ears.isHeard(nameOf(key, channel)),
     }
   }
 
