@@ -18,7 +18,6 @@ import type { ClientOptions, CloseOptions, LockOptions, SemaphoreOptions } from 
 import type { RedisSource } from './redis/clients.ts'
 import { Reentry } from './reentry.ts'
 import { Session } from './session.ts'
-import type { Settings } from './settings.ts'
 import { callTermsOf, checkFn, checkId, checkKey, checkOwner, checkPermits, drainOf, settingsOf } from './settings.ts'
 import { type Using, using, wrapped } from './using.ts'
 
@@ -33,7 +32,6 @@ const quorumKinds = [mutex]
  * @since 0.1.0
  */
 export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDisposable {
-  readonly #settings: Settings
   readonly #session: Session
   readonly #caller: Caller
   readonly #mutexes: Calls<LockState>
@@ -57,7 +55,6 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   constructor(redis: RedisSource | MemoryStore | readonly RedisSource[], options: ClientOptions = {}) {
     super()
     const settings = settingsOf(options)
-    this.#settings = settings
     this.#kinds = isSeveral(redis) ? quorumKinds : kinds
     const backend = (listener: BackendListener) => connect(redis, settings, this, listener)
     this.#session = new Session(backend, settings, clockOf(redis), new Announcer(this))
@@ -138,7 +135,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     if (typeof lockOrFn !== 'function') return this.#usable(lockOrFn).wrap(fn, options)
     // `lockOrFn` may be a function. Then only a call shows whether the lock is a semaphore, and how many permits it
     // has. So this first check accepts any number of permits.
-    callTermsOf(options, this.#settings, Number.MAX_SAFE_INTEGER)
+    callTermsOf(options, this.#caller.settings, Number.MAX_SAFE_INTEGER)
     return wrapped(fn, async (call, self, args) => this.#usable(lockOrFn.apply(self, args)).using(options, call))
   }
 

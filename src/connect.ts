@@ -27,7 +27,7 @@ export function connect(redis: Source, settings: Settings, client: StoreClient, 
     throw new LockArgumentError('replicas', settings.replicas, 'no option `replicas`, because memory has no replicas')
   }
   const clock = clockOf(redis)
-  if (!isSeveral(redis)) return Server.at(redis, settings, clock, listener)
+  if (!isSeveral(redis)) return new Server(redis, settings, clock, listener)
   if (redis.some(isMemory))
     throw new LockArgumentError('redis', 'an array with a store in memory', 'servers of Redis, or one store by itself')
   if (!SIZES.includes(redis.length))

@@ -55,7 +55,7 @@ export interface SentinelClients {
 
 /**
  * Options for every connection. With these options, ioredis never sends a command twice on its own, and never leaves a
- * promise unsettled (redis/connection.ts has the reasons). `keyPrefix` is empty, because redis/keys.ts adds the prefix
+ * promise unsettled (redis/reconnecting.ts has the reasons). `keyPrefix` is empty, because redis/keys.ts adds the prefix
  * to keys and channels.
  */
 const manners = {
@@ -82,7 +82,7 @@ const manners = {
   role: 'master',
   // ioredis asks the sentinels of its list one after another. It may begin in the middle of the list, after the
   // sentinel at which it last stopped, and so reach the end without having asked all sentinels. Then this strategy lets
-  // ioredis go through the whole list once. If that fails too, the attempt to connect fails, and redis/connection.ts
+  // ioredis go through the whole list once. If that fails too, the attempt to connect fails, and redis/reconnecting.ts
   // connects again.
   sentinelRetryStrategy: times => (times === 1 ? 0 : null),
   // Without a limit, ioredis would wait forever for the answer of a sentinel that hangs.

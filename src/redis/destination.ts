@@ -10,7 +10,8 @@
  * The check also sends SELECT, because ioredis would use database 0 if the server refuses SELECT, as a busy server does.
  * Then two clients would hold the same lock, in two databases (I1).
  */
-import type { Cluster, Redis } from 'ioredis'
+import type { Cluster, Redis, RedisOptions } from 'ioredis'
+import { hostAndPort } from './census.ts'
 import { isDemoted, isFinal, isOfCluster, isUninvited, WrongServer } from './refusals.ts'
 import { withoutArguments } from './without-arguments.ts'
 
@@ -62,8 +63,7 @@ function sentinel(redis: Redis | Cluster): WrongServer {
 }
 
 function nameOf({ options }: Redis | Cluster): string {
-  const { path, host, port } = options as { path?: string; host?: string; port?: number }
-  return path ?? `${host}:${port}`
+  return (options as RedisOptions).path ?? hostAndPort(options as RedisOptions)
 }
 
 /**

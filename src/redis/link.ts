@@ -1,16 +1,6 @@
 /**
- * Everything between a client and its Redis: one connection for scripts, and one for messages. In a cluster, each
- * master has both connections.
- *
- * Messages, on channels to which lua/ publishes (every message is only a hint, see key/key-state.ts):
- *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> holds the lock now, after a release or after the
- *                                                   end of a lease (several waiters: "<id>,<id>… <token>,<token>…")
- *            "lost <id> <token> <lock>"             the hold <id> may have been taken away
- *            "ends <ms> <lock>"                     a holder's lease ends then: the waiters look again
- *            "beat <n>"                             from this client to itself: messages arrive
- *   unlock   "free <client>", or only "free"        the lock is free; <client>, if given, released it
- *            "entered <owner>"                      this owner holds the lock now: its other waiters may re-enter
- *            "ends <ms>"                            as in the inbox
+ * Everything between a client and its Redis: one connection for scripts, and one for messages (messages.ts). In a
+ * cluster, each master has both connections.
  *
  * A subscriber only listens, so it cannot detect that its connection is half-open. So while a waiter or a hold depends
  * on messages, the client sends a beat to its own inbox every few seconds. If a beat has not arrived when the next one
@@ -20,7 +10,7 @@
 import type { Cluster } from 'ioredis'
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockConnectionError, type LockError } from '../errors.ts'
-import { type Channel, type Names, type Parts, type ScriptSet, slotsOf, type Via } from '../kind.ts'
+import type { Channel, Channels } from '../kind.ts'
 import type { Settings } from '../settings.ts'
 import { addressOf, enter, leave } from './census.ts'
 import { clientsOf, type RedisSource } from './clients.ts'
@@ -29,24 +19,16 @@ import { singleServer } from './destination.ts'
 import { type Ids, randomIds } from './ids.ts'
 import { type Keys, lockOfChannel, Namespace, unlockChannel } from './keys.ts'
 import { listKeys } from './listing.ts'
+import { type MessageListener, readerFor } from './messages.ts'
 import { Replication } from './replication.ts'
-import { type Executor, Scripts } from './scripts.ts'
+import type { Executor } from './scripts.ts'
 import { Sentinels } from './sentinels.ts'
 import { Shards } from './shards.ts'
 import { slotOf } from './slot.ts'
 import { Subscriber } from './subscriber.ts'
 
-/** Receives everything that arrives from Redis, for all kinds of lock. `lock`: the name of a lock in Redis. */
-export interface LinkListener {
-  /** `slots`: the numbers of the permits, if the waiter has asked for them. */
-  granted(id: string, token: number, via: Via, lock: string, slots?: readonly number[]): void
-  lost(id: string, token: number): void
-  /** Called when the lock may be free. `by`: the client that released the lock; undefined if that is not known. */
-  unlocked(lock: string, by: string | undefined): void
-  /** Called when `owner` has got the lock, so its other waiters may re-enter. */
-  entered(lock: string, owner: string): void
-  /** Called when the lease of a holder ends in `ms`, which is sooner than the lock's waiters may expect. */
-  ends?(lock: string, ms: number): void
+/** Receives everything that arrives from Redis, for all kinds of lock. */
+export interface LinkListener extends MessageListener {
   /**
    * Called when the connection for commands is gone (`down`), or up again (`up`). `brief`: it will probably be up again
    * at once.
@@ -69,9 +51,6 @@ export interface LinkListener {
   busy(): boolean
 }
 
-const ENTERED = 'entered '
-const ENDS = 'ends '
-
 /** The longest and the shortest time between two beats, in ms. */
 const BEAT = { longest: 5_000, shortest: 500 }
 /** After this process was stopped and continued, it gets this many ms to read the messages that arrived meanwhile. */
@@ -81,16 +60,15 @@ export class Link {
   readonly ids: Ids
   readonly names: Namespace
   readonly commands: Connection
-  readonly #tokenMemory: number
   /** Runs scripts, and waits until enough replicas confirm their effect. Undefined: no confirmation is required. */
-  readonly #replication: Executor | undefined
+  protected readonly replication: Executor | undefined
   /**
    * The connections for commands, for messages, and for confirmations by replicas. They lead to the server that has the
    * locks, or in a cluster to all masters.
    */
   readonly #connections: Connection[] = []
-  /** The connection for messages, if Redis is a single server. Undefined in a cluster. */
-  readonly #single: { readonly connection: Connection; readonly subscriber: Subscriber } | undefined
+  /** Listens to a single server. Undefined in a cluster. */
+  readonly #single: Subscriber | undefined
   readonly #shards: Shards | undefined
   readonly #ears: Subscriber | Shards
   readonly #sentinels: Sentinels | undefined
@@ -99,11 +77,6 @@ export class Link {
   readonly #beatEvery: number
   #beatTimer: Timer | undefined
   #beat = { sent: 0, heard: 0 }
-  /**
-   * Whether the subscriptions to all channels are confirmed on the current connection. Until they are, messages may be
-   * lost, even though the connection is up.
-   */
-  #hears = false
   #reported = false
   readonly #warned = new Set<string>()
   /** Where this link leads, while it is counted among the open clients of the process (census.ts). */
@@ -116,24 +89,14 @@ export class Link {
     this.#listener = listener
     this.#clock = clock
     this.names = new Namespace(`${clients.keyPrefix}${settings.prefix}:`, clients.cluster)
-    this.#tokenMemory = settings.tokenMemory
     this.#beatEvery = Math.min(BEAT.longest, Math.max(BEAT.shortest, settings.waiterTtl / 3))
 
     const silence = answerLimit(settings.outageTimeout, true)
-    this.#sentinels =
-      clients.sentinels &&
-      new Sentinels(
-        clients.sentinels,
-        () =>
-          this.#moved(new Error('the sentinels have made a different server the master, so the client connects to it')),
-        error =>
-          this.#warn(
-            new LockConnectionError(
-              'a sentinel does not report failovers, so this client may notice a failover late',
-              error,
-            ),
-          ),
-      )
+    const switched = () =>
+      this.#moved(new Error('the sentinels have made a different server the master, so the client connects to it'))
+    const deafness = 'a sentinel does not report failovers, so this client may notice a failover late'
+    const deaf = (error: Error) => this.#warn(new LockConnectionError(deafness, error))
+    this.#sentinels = clients.sentinels && new Sentinels(clients.sentinels, switched, deaf)
     const { cluster, database } = clients
     const destination = cluster ? {} : singleServer(word => `${this.names.root}{${word}}`, database)
     const connection = (listener: ConnectionListener, blocks?: number) => {
@@ -165,12 +128,9 @@ export class Link {
       },
     })
     if (cluster) this.#ears = this.#shards = this.#listenToShards(settings.outageTimeout)
-    else {
-      this.#single = this.#listenToOne(connection)
-      this.#ears = this.#single.subscriber
-    }
+    else this.#ears = this.#single = this.#listenToOne(connection)
     if (!settings.replicas) return
-    this.#replication = new Replication(
+    this.replication = new Replication(
       // This connection needs no listener: if it is down, its requests fail, and thus report it.
       connection({ up() {}, down() {} }, settings.replicas.timeout),
       settings.replicas,
@@ -179,10 +139,7 @@ export class Link {
     )
   }
 
-  /**
-   * Whether each lock has an inbox of its own, as in a cluster. A holder must then subscribe to the lock's inbox to
-   * receive messages about its hold.
-   */
+  /** Whether each lock has an inbox of its own (`Backend`). */
   get inboxPerLock(): boolean {
     return this.#shards !== undefined
   }
@@ -195,47 +152,24 @@ export class Link {
     this.#armBeat()
     // The client subscribes to its inbox even if it has no waiters, because a "lost" message may come for a hold. As
     // long as the subscription is not confirmed, only renewals detect lost holds.
-    this.#single?.subscriber.need(this.#ownInbox)?.catch(() => {})
+    this.#single?.need(this.#ownInbox)?.catch(() => {})
   }
 
-  /** Returns the properties that this link provides for `KindDefinition.make`. */
-  parts<S extends ScriptSet, N extends Names>(
-    keys: Keys<N>,
-    scripts: S,
-  ): Pick<Parts<S, N>, 'names' | 'scripts' | 'replicated' | 'newId'> {
-    const { cluster, inboxes, pattern } = this.names
-    const settings = { cluster, inboxes, tokenMemory: this.#tokenMemory }
-    const through = (executor: Executor) => new Scripts(executor, scripts, settings, pattern)
-    return {
-      names: keys,
-      scripts: through(this.commands),
-      replicated: this.#replication && through(this.#replication),
-      newId: this.ids.next,
-    }
-  }
-
-  /**
-   * Finds the locks of several kinds whose key matches the pattern. Looks only at names in Redis, so a result may be
-   * something other than a lock.
-   */
   list(kinds: readonly Keys[], pattern: string): ReturnType<typeof listKeys> {
     return listKeys(this.commands, this.names, kinds, pattern)
   }
 
-  /**
-   * Returns the functions with which the locks of one kind use their channels: `hear` subscribes, `drop` ends the
-   * subscription, and `hears` returns whether the subscription is confirmed. Each `hear` needs one `drop`.
-   */
-  channels(keys: Keys) {
+  /** Returns the subscriptions of the locks of one kind. */
+  channels(keys: Keys): Channels {
     const inbox = this.#shards ? undefined : this.#ownInbox
     const nameOf = (key: string, channel: Channel) => {
       if (channel === 'unlock') return unlockChannel(keys.of(key).lock)
       return inbox ?? this.names.inboxPrefix(keys.of(key).lock) + this.ids.client
     }
     return {
-      hear: (key: string, channel: Channel) => this.#ears.need(nameOf(key, channel)),
-      drop: (key: string, channel: Channel) => this.#ears.drop(nameOf(key, channel)),
-      hears: (key: string, channel: Channel) => this.#ears.isHeard(nameOf(key, channel)),
+      hear: (key, channel) => this.#ears.need(nameOf(key, channel)),
+      drop: (key, channel) => this.#ears.drop(nameOf(key, channel)),
+      hears: (key, channel) => this.#ears.isHeard(nameOf(key, channel)),
     }
   }
 
@@ -248,30 +182,28 @@ export class Link {
     for (const connection of this.#connections) connection.close()
   }
 
-  #listenToOne(connect: (listener: ConnectionListener) => Connection) {
+  #listenToOne(connect: (listener: ConnectionListener) => Connection): Subscriber {
     const connection = connect({
       up: () => subscriber.restore(),
       down: (error, brief) => {
-        this.#hears = false
         subscriber.deafen()
         if (!brief) this.#broken(error)
       },
     })
     const subscriber = new Subscriber(connection, this.#clock, {
-      message: this.#message,
+      message: this.#readMessages(),
       heard: () => {
         this.#beat.heard = this.#beat.sent
-        this.#hears = true
         this.#changed()
         this.#listener.heard()
       },
     })
-    return { connection, subscriber }
+    return subscriber
   }
 
   #listenToShards(outageTimeout: number): Shards {
     return new Shards(this.commands.redis as Cluster, this.#clock, outageTimeout, {
-      message: this.#message,
+      message: this.#readMessages(),
       heard: channel => {
         this.#listener.heard(lockOfChannel(channel) ?? channel.slice(0, -this.#ownInbox.length))
       },
@@ -282,35 +214,16 @@ export class Link {
     })
   }
 
-  get #ownInbox(): string {
-    return this.names.inboxPrefix('') + this.ids.client
+  #readMessages() {
+    return readerFor(this.#listener, beat => {
+      // Only the latest beat counts. A smaller number belongs to an earlier beat. A larger number does not come from this
+      // client.
+      if (beat === this.#beat.sent) this.#beat.heard = this.#beat.sent
+    })
   }
 
-  readonly #message = (channel: string, text: string): void => {
-    const lock = lockOfChannel(channel)
-    if (lock !== undefined) {
-      if (text.startsWith(ENTERED)) this.#listener.entered(lock, text.slice(ENTERED.length))
-      else if (text.startsWith(ENDS)) this.#listener.ends?.(lock, Number(text.slice(ENDS.length)))
-      else this.#listener.unlocked(lock, text.split(' ', 2)[1])
-      return
-    }
-    const [word, id = '', token = ''] = text.split(' ', 3)
-    if (word === 'beat') {
-      // Only the latest beat counts. A smaller number belongs to an earlier beat. A larger number does not come from
-      // this client.
-      if (Number(id) === this.#beat.sent) this.#beat.heard = this.#beat.sent
-    } else if (word === 'lost') this.#listener.lost(id, Number(token))
-    else if (word === 'ends') this.#listener.ends?.(text.slice(`${word} ${id} `.length), Number(id))
-    else if (word === 'handoff' || word === 'expiry') {
-      // The lock's name is the remaining text, and may contain spaces.
-      const { length } = `${word} ${id} ${token} `
-      const lock = text.slice(length)
-      const tokens = token.split(',')
-      for (const [i, each] of id.split(',').entries()) {
-        const [number, slots] = (tokens[i] ?? '').split(':')
-        this.#listener.granted(each, Number(number), word, lock, slots ? slotsOf(slots) : undefined)
-      }
-    }
+  get #ownInbox(): string {
+    return this.names.inboxPrefix('') + this.ids.client
   }
 
   #armBeat(): void {
@@ -379,7 +292,7 @@ export class Link {
 
   /** Whether commands reach Redis and messages arrive. */
   get #whole(): boolean {
-    return this.commands.up && (this.#shards?.hears ?? this.#hears)
+    return this.commands.up && this.#ears.hears
   }
 
   #broken(error: Error): void {

@@ -1,5 +1,6 @@
 /** Finds the locks in Redis. One SCAN finds the locks of all kinds. In a cluster, each master is scanned. */
 import type { Cluster, Redis } from 'ioredis'
+import { hostAndPort } from './census.ts'
 import type { Connection } from './connection.ts'
 import { glob } from './glob.ts'
 import type { Keys, Namespace } from './keys.ts'
@@ -52,7 +53,7 @@ async function scan(
   cursor: string,
   pattern: string,
 ): Promise<[string, string[]] | undefined> {
-  const server = hasNodes(redis) ? redis.nodes().find(node => addressOf(node) === master) : redis
+  const server = hasNodes(redis) ? redis.nodes().find(node => hostAndPort(node.options) === master) : redis
   if (server) return server.scan(cursor, 'MATCH', pattern, 'COUNT', PAGE)
   if (!mastersOf(redis).includes(master)) return undefined
   // Another server may have replaced this master. Because of the error below, `Connection` repeats the call, until the
@@ -68,8 +69,4 @@ function hasNodes(redis: Redis | Cluster): redis is Cluster {
 /** Returns the servers that together have all keys: a single server, or every master in the slot table of a cluster. */
 function mastersOf(redis: Redis | Cluster): string[] {
   return hasNodes(redis) ? [...new Set(redis.slots.map(([master]) => master as string))] : ['']
-}
-
-function addressOf({ options }: Redis): string {
-  return `${options.host}:${options.port}`
 }

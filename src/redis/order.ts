@@ -26,12 +26,12 @@ export interface Sent {
 
 export class Order {
   #sendings = 0
-  /** By their keys, the requests that were refused, and have no answer yet. Nearly always empty. */
-  readonly #behind = new Map<string, Set<Sent>>()
+  /** By their keys, the requests that were refused, and have no answer yet. Nearly always empty. Written only here. */
+  readonly behind = new Map<string, Set<Sent>>()
 
   /** Called before a request is sent. Returns false if it must not be sent yet. */
   admits(request: Sent): boolean {
-    if (request.place === 0 && this.#behind.has(request.request.key ?? '')) return false
+    if (request.place === 0 && this.behind.size > 0 && this.behind.has(request.request.key ?? '')) return false
     request.turn = ++this.#sendings
     request.place ||= request.turn
     return true
@@ -42,9 +42,9 @@ export class Order {
     request.turn = Number.POSITIVE_INFINITY
     const { key } = request.request
     if (key === undefined) return
-    const others = this.#behind.get(key)
+    const others = this.behind.get(key)
     if (others) others.add(request)
-    else this.#behind.set(key, new Set([request]))
+    else this.behind.set(key, new Set([request]))
   }
 
   /**
@@ -53,15 +53,15 @@ export class Order {
    */
   settled(request: Sent): number {
     const { key = '' } = request.request
-    const behind = this.#behind.get(key)
+    const behind = this.behind.get(key)
     if (!behind) return 0
     behind.delete(request)
-    if (behind.size === 0) this.#behind.delete(key)
+    if (behind.size === 0) this.behind.delete(key)
     return Math.max(0, ...[...behind].filter(({ place }) => place < request.place).map(({ turn }) => turn))
   }
 
   /** Called when the connection is lost: all requests that are not answered will be sent again, in their order. */
   clear(): void {
-    this.#behind.clear()
+    this.behind.clear()
   }
 }

@@ -25,19 +25,13 @@ export interface Rights {
 /** Only `list` needs this right. If the right is missing, `list` reports it, so the check after connecting omits it. */
 const OPTIONAL = 'SCAN'
 
+const always = ['EVAL', 'EVALSHA', OPTIONAL]
 const sent = {
-  server: [['EVAL'], ['EVALSHA'], ['SUBSCRIBE'], ['UNSUBSCRIBE'], [OPTIONAL]],
+  server: [...always, 'SUBSCRIBE', 'UNSUBSCRIBE'],
   // ioredis needs the right to ASKING while a slot moves. lua/shared/place.lua needs CLUSTER MYID and PUBSUB.
   cluster: [
-    ['EVAL'],
-    ['EVALSHA'],
-    ['SSUBSCRIBE'],
-    ['SUNSUBSCRIBE'],
-    [OPTIONAL],
-    ['CLUSTER', 'SLOTS'],
-    ['ASKING'],
-    ['CLUSTER', 'MYID'],
-    ['PUBSUB', 'SHARDNUMSUB'],
+    ...always,
+    ...['SSUBSCRIBE', 'SUNSUBSCRIBE', 'CLUSTER SLOTS', 'ASKING', 'CLUSTER MYID', 'PUBSUB SHARDNUMSUB'],
   ],
 }
 
@@ -46,24 +40,20 @@ export interface Calling {
   readonly scripts: ScriptSet
 }
 
-/**
- * Returns the rights that these kinds need. `waits`: the command by which the client waits for replicas; undefined if
- * the option `replicas` is not set.
- */
+/** Returns the rights that these kinds need, with the option `replicas`. */
 export function rightsFor(
   kinds: Iterable<Calling>,
   { cluster, pattern }: Namespace,
-  waits?: 'WAIT' | 'WAITAOF',
+  replicas: Replicas | undefined,
 ): Rights {
+  const waits = replicas && (replicas.fsync ? 'WAITAOF' : 'WAIT')
   const publish = cluster ? 'SPUBLISH' : 'PUBLISH'
   const scripts = [...kinds].flatMap(kind => Object.values(kind.scripts))
   const called = new Set(scripts.flatMap(script => commandsOf(script, cluster)))
   return {
-    commands: [
-      ...sent[cluster ? 'cluster' : 'server'],
-      ...[...called].map(name => [name]),
-      ...(waits ? [[waits]] : []),
-    ],
+    commands: [...sent[cluster ? 'cluster' : 'server'], ...called, ...(waits ? [waits] : [])].map(words =>
+      words.split(' '),
+    ),
     pattern,
     publish,
     subscribe: cluster ? 'SSUBSCRIBE' : 'SUBSCRIBE',
@@ -78,11 +68,6 @@ export interface Named {
   readonly replicas?: Replicas | undefined
 }
 
-/** Returns the command that waits for replicas, as the option `replicas` requires. */
-export function waitFor(replicas: Named['replicas']): 'WAIT' | 'WAITAOF' | undefined {
-  return replicas && (replicas.fsync ? 'WAITAOF' : 'WAIT')
-}
-
 /**
  * Returns rules that give a user exactly the rights that the client needs. The rules are to be appended to `ACL SETUSER
  * name on >password`.
@@ -91,7 +76,7 @@ export function aclRule(
   kinds: Iterable<Calling>,
   { prefix = 'lock', keyPrefix = '', cluster = false, replicas }: Named = {},
 ): string[] {
-  const { commands, pattern } = rightsFor(kinds, new Namespace(`${keyPrefix}${prefix}:`, cluster), waitFor(replicas))
+  const { commands, pattern } = rightsFor(kinds, new Namespace(`${keyPrefix}${prefix}:`, cluster), replicas)
   const plus = commands.map(plusOf).sort()
   return ['resetkeys', `~${pattern}`, 'resetchannels', `&${pattern}`, '-@all', ...plus]
 }
@@ -141,10 +126,10 @@ return { denied, refusal, lacking, limit, policy }
 `
 
 /**
- * Returns the arguments of the script `question`, and the rights in the order in which the script tests them. `name` is
- * used as a key and as a channel; no lock has this name.
+ * Returns the arguments of the script `question`, and a function that returns the missing rights from its answer.
+ * `name` is used as a key and as a channel; no lock has this name.
  */
-export function questions({ commands, publish, subscribe }: Rights, name: string) {
+export function questions({ commands, pattern, publish, subscribe }: Rights, name: string) {
   const asked = commands.filter(([word]) => word !== OPTIONAL)
   const words = asked.map(([command, ...rest]) => {
     if (command === publish) return [command, name, '']
@@ -155,30 +140,22 @@ export function questions({ commands, publish, subscribe }: Rights, name: string
     return bare.has(command as string) ? [command, ...rest] : [command, name]
   })
   // The last test, EVAL with a key, tests the right to access the keys. The right to EVAL itself is tested before.
-  return { rights: asked, args: [JSON.stringify([...words, ['EVAL', '', '1', name]]), publish] }
-}
-
-/**
- * Returns the missing rights. `answer` is the reply of the script `question`. Its numbers are positions in the list
- * `asked`, counted from 1. The position after the end of the list stands for the last test: the right to access the
- * keys.
- */
-export function missing(
-  { pattern, publish, subscribe }: Rights,
-  asked: readonly (readonly string[])[],
-  answer: RightsAnswer,
-) {
-  const denied = new Set(answer[0])
-  const key = denied.has(asked.length + 1)
-  // Since Redis 7.2, the error of a refused publish command also contains the names of the user and the channel. So
-  // only the fixed words of the error are compared.
-  const channel = answer[1] !== '' && !/\brun th(e|is)\b/.test(answer[1])
-  const lacking = asked.filter(([command], i) => {
-    if (!denied.has(i + 1)) return false
-    if (command === publish || command === subscribe) return !channel
-    return !key || bare.has(command as string)
-  })
-  return [...lacking.map(plusOf), ...(key ? [`~${pattern}`] : []), ...(channel ? [`&${pattern}`] : [])]
+  const args = [JSON.stringify([...words, ['EVAL', '', '1', name]]), publish]
+  // The numbers in the answer are positions in `asked`, counted from 1. The position after the end is the last test.
+  const missing = ([numbers, refusal]: RightsAnswer) => {
+    const denied = new Set(numbers)
+    const key = denied.has(asked.length + 1)
+    // Since Redis 7.2, the error of a refused publish command also contains the names of the user and the channel. So
+    // only the fixed words of the error are compared.
+    const channel = refusal !== '' && !/\brun th(e|is)\b/.test(refusal)
+    const lacking = asked.filter(([command], i) => {
+      if (!denied.has(i + 1)) return false
+      if (command === publish || command === subscribe) return !channel
+      return !key || bare.has(command as string)
+    })
+    return [...lacking.map(plusOf), ...(key ? [`~${pattern}`] : []), ...(channel ? [`&${pattern}`] : [])]
+  }
+  return { args, missing }
 }
 
 export type RightsAnswer = readonly [

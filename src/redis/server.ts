@@ -1,6 +1,4 @@
-/**
- * One Redis, which may be a cluster or have sentinels. `Server` has the link to Redis, and the checks after connecting.
- */
+/** One Redis, which may be a cluster or have sentinels: the link to it, the kinds of lock, and the checks of servers. */
 import type { Backend, Made } from '../backend.ts'
 import type { Clock } from '../clock.ts'
 import type { LockError } from '../errors.ts'
@@ -11,34 +9,22 @@ import type { Ids } from './ids.ts'
 import { Keys } from './keys.ts'
 import { Link, type LinkListener } from './link.ts'
 import type { Calling } from './rights.ts'
+import { type Executor, Scripts } from './scripts.ts'
 import { Survey } from './survey.ts'
 
-export class Server implements Backend {
-  readonly link: Link
+export class Server extends Link implements Backend {
   readonly #settings: Settings
   readonly #survey: Survey
 
-  constructor(link: Link, settings: Settings, warn: (error: LockError) => void) {
-    this.link = link
+  /** `ids` makes the ids of the client; by default, they are random. */
+  constructor(source: RedisSource, settings: Settings, clock: Clock, listener: LinkListener, ids?: Ids) {
+    super(source, settings, clock, listener, ids)
     this.#settings = settings
-    this.#survey = new Survey(link.commands.redis, link.names, link.ids.client, settings, warn)
-  }
-
-  /** Makes a `Server` from `source`. `ids` makes the ids of the client; by default, they are random. */
-  static at(source: RedisSource, settings: Settings, clock: Clock, listener: LinkListener, ids?: Ids): Server {
-    return new Server(new Link(source, settings, clock, listener, ids), settings, error => listener.warned?.(error))
-  }
-
-  get ids(): Ids {
-    return this.link.ids
-  }
-
-  get inboxPerLock(): boolean {
-    return this.link.inboxPerLock
+    this.#survey = new Survey(this, settings, error => listener.warned?.(error))
   }
 
   get up(): boolean {
-    return this.link.commands.up
+    return this.commands.up
   }
 
   get reachable(): boolean {
@@ -46,41 +32,34 @@ export class Server implements Backend {
   }
 
   get answeredAt(): number {
-    return this.link.commands.answeredAt
+    return this.commands.answeredAt
   }
 
   trouble(): Error | undefined {
-    return this.link.commands.trouble
-  }
-
-  open(): void {
-    this.link.open()
-  }
-
-  close(): void {
-    this.link.close()
+    return this.commands.trouble
   }
 
   async rest(): Promise<void> {}
 
   together(): void {
-    this.link.commands.together()
+    this.commands.together()
   }
 
   make<State, S extends ScriptSet, N extends Names>(
     kind: KindDefinition<State, S, N>,
     warn: (error: LockError) => void,
   ): Made<State> {
-    const keys = new Keys(this.link.names, kind)
-    return { keys, kind: kind.make({ ...this.#settings, ...this.link.parts(keys, kind.scripts), warn }) }
-  }
-
-  channels(keys: Keys) {
-    return this.link.channels(keys)
-  }
-
-  list(kinds: readonly Keys[], pattern: string) {
-    return this.link.list(kinds, pattern)
+    const keys = new Keys(this.names, kind)
+    const { cluster, inboxes, pattern } = this.names
+    const settings = { cluster, inboxes, tokenMemory: this.#settings.tokenMemory }
+    const through = (executor: Executor) => new Scripts(executor, kind.scripts, settings, pattern)
+    const parts = {
+      names: keys,
+      scripts: through(this.commands),
+      replicated: this.replication && through(this.replication),
+      newId: this.ids.next,
+    }
+    return { keys, kind: kind.make({ ...this.#settings, ...parts, warn }) }
   }
 
   need(kinds: readonly Calling[]): void {

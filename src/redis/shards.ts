@@ -23,6 +23,7 @@
 import type { Cluster } from 'ioredis'
 import type { Clock, Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError } from '../errors.ts'
+import { hostAndPort } from './census.ts'
 import { Shard } from './shard.ts'
 import { slotOf } from './slot.ts'
 
@@ -234,7 +235,7 @@ export class Shards {
     if (node === undefined || this.#closed) return undefined
     const known = this.#shards.get(node)
     if (known) return known
-    const member = this.#cluster.nodes().find(({ options }) => `${options.host}:${options.port}` === node)
+    const member = this.#cluster.nodes().find(({ options }) => hostAndPort(options) === node)
     if (!member) return undefined
     const shard = new Shard(member, node, this.#clock, this.#outageTimeout, {
       message: (channel, text) => {

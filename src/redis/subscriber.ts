@@ -36,16 +36,18 @@ export interface SubscriberListener {
 }
 
 export class Subscriber {
-  readonly #connection: Connection
+  readonly connection: Connection
   readonly #clock: Clock
   readonly #ears: SubscriberListener
   readonly #channels = new Map<string, Subscription>()
+  /** Whether every subscription is confirmed on the current connection. Until then, messages may be lost. */
+  hears = false
   #sweep: Timer | undefined
   #closed = false
 
   /** `connection` is for this subscriber alone. Each time it has come up, redis/link.ts calls `restore`. */
   constructor(connection: Connection, clock: Clock, ears: SubscriberListener) {
-    this.#connection = connection
+    this.connection = connection
     this.#clock = clock
     this.#ears = ears
     connection.redis.on('message', (channel: string, text: string) => {
@@ -82,6 +84,7 @@ export class Subscriber {
 
   /** Called when the connection is gone. No message arrives until `restore` has run. */
   deafen(): void {
+    this.hears = false
     for (const channel of this.#channels.values()) channel.confirmed = false
   }
 
@@ -89,7 +92,9 @@ export class Subscriber {
   async restore(): Promise<void> {
     const pending = [...this.#channels].map(([name, channel]) => channel.pending ?? this.#subscribe(name, channel))
     await Promise.allSettled(pending)
-    if (!this.#closed) this.#ears.heard()
+    if (this.#closed) return
+    this.hears = true
+    this.#ears.heard()
   }
 
   close(): void {
@@ -100,7 +105,7 @@ export class Subscriber {
 
   #subscribe(name: string, channel: Subscription): Promise<void> {
     const subscribe = (redis: Redis | Cluster) => redis.subscribe(name)
-    channel.pending = this.#connection
+    channel.pending = this.connection
       .run(subscribe)
       .then(
         () => {
@@ -135,8 +140,8 @@ export class Subscriber {
 
   #unsubscribe(name: string): void {
     this.#channels.delete(name)
-    if (!this.#connection.up) return
+    if (!this.connection.up) return
     // UNSUBSCRIBE is sent only once. On a later connection, it could end a subscription that is needed again.
-    this.#connection.redis.unsubscribe(name).catch(() => {})
+    this.connection.redis.unsubscribe(name).catch(() => {})
   }
 }

@@ -4,74 +4,51 @@
  * all commands that waited for the connection. No call waits for the check. If the server does not answer it, nothing is
  * reported.
  */
-import type { Cluster, Redis } from 'ioredis'
+import type { Redis } from 'ioredis'
 import { LockConnectionError, LockError } from '../errors.ts'
 import type { Settings } from '../settings.ts'
-import type { Namespace } from './keys.ts'
-import {
-  type Calling,
-  missing,
-  question,
-  questions,
-  type Rights,
-  type RightsAnswer,
-  rightsFor,
-  waitFor,
-} from './rights.ts'
+import { hostAndPort } from './census.ts'
+import type { Link } from './link.ts'
+import { type Calling, question, questions, type RightsAnswer, rightsFor } from './rights.ts'
 import { lackingCommands } from './scripts.ts'
 import { withoutArguments } from './without-arguments.ts'
 
 export class Survey {
-  readonly #redis: Redis | Cluster
-  readonly #names: Namespace
-  readonly #madeUp: string
+  readonly #link: Link
   readonly #replicas: Settings['replicas']
   readonly #warn: (error: LockError) => void
   /** The last warnings about each server. The same warnings are not repeated when a connection comes up again. */
   readonly #said = new Map<string, string>()
-  /**
-   * The rights to check, and the arguments of the script that checks them. Undefined: no kind of lock is in use yet.
-   */
-  #asked: { readonly rights: Rights; readonly args: string[]; readonly each: Rights['commands'] } | undefined
+  /** The check of the rights. Undefined: no kind of lock is in use yet. */
+  #asked: ReturnType<typeof questions> | undefined
 
-  /**
-   * The check uses the name of a lock that does not exist. `word` is a random word in this name, so each client has a
-   * name of its own.
-   */
-  constructor(
-    redis: Redis | Cluster,
-    names: Namespace,
-    word: string,
-    { replicas }: Settings,
-    warn: (error: LockError) => void,
-  ) {
-    this.#redis = redis
-    this.#names = names
-    this.#madeUp = `${names.root}{${word}}`
+  constructor(link: Link, { replicas }: Settings, warn: (error: LockError) => void) {
+    this.#link = link
     this.#replicas = replicas
     this.#warn = warn
   }
 
   /** From now on, the checks also test the rights that these kinds of lock need. */
   need(kinds: readonly Calling[]): void {
-    const rights = rightsFor(kinds, this.#names, waitFor(this.#replicas))
-    const { rights: each, args } = questions(rights, this.#madeUp)
-    this.#asked = { rights, args, each }
+    const { names, ids } = this.#link
+    // The check uses the name of a lock that does not exist. Each client has such a name of its own.
+    this.#asked = questions(rightsFor(kinds, names, this.#replicas), `${names.root}{${ids.client}}`)
   }
 
   /** Starts the check and returns at once. Never fails. */
   look(): void {
-    if (!('nodes' in this.#redis)) return void this.#ask(this.#redis, '')
-    for (const node of this.#redis.nodes('master')) this.#ask(node, ` at ${node.options.host}:${node.options.port}`)
+    const { redis } = this.#link.commands
+    if (!('nodes' in redis)) return void this.#ask(redis, '')
+    for (const node of redis.nodes('master')) this.#ask(node, ` at ${hostAndPort(node.options)}`)
   }
 
   async #ask(redis: Redis, at: string): Promise<void> {
     if (!this.#asked) return
-    const { rights, args, each } = this.#asked
+    const { args, missing } = this.#asked
     const answer = redis.eval(question, 0, ...args) as Promise<RightsAnswer>
     const errors = await answer.then(
       found => {
-        const denied = missing(rights, each, found).join(' ')
+        const denied = missing(found).join(' ')
         const [, , absent] = found
         const gone = absent.length > 0 ? lackingCommands(absent, at) : undefined
         return [denied ? lacks(denied, at) : undefined, gone, evicting(found, at)].filter(error => error !== undefined)

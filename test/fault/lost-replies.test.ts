@@ -132,7 +132,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     },
   )
 
-  // This test fails if `call.repeated = true` becomes `return this.#fail(call, new LockConnectionError('unknown',
+  // This test fails if `) call.repeated = true` becomes `) return this.#fail(call, new LockConnectionError('unknown',
   // error))` in src/redis/connection.ts: a request without a reply is not sent again.
   test.for(kinds)(
     'of a renewal: the lease stays held, and its deadline is not later than Redis’s ($kind)',
@@ -179,7 +179,7 @@ test.for(kinds)(
   },
 )
 
-// This test fails if `call.repeated = true` becomes `return this.#fail(call, new LockConnectionError('unknown',
+// This test fails if `) call.repeated = true` becomes `) return this.#fail(call, new LockConnectionError('unknown',
 // error))` in src/redis/connection.ts: the request is not sent again at once.
 test.for(kinds)(
   'a leave that does not arrive is sent again: I7, no position in the queue stays taken ($kind)',
@@ -197,7 +197,7 @@ test.for(kinds)(
   },
 )
 
-// This test fails if `call.repeated = true` becomes `return this.#fail(call, new LockConnectionError('unknown',
+// This test fails if `) call.repeated = true` becomes `) return this.#fail(call, new LockConnectionError('unknown',
 // error))` in src/redis/connection.ts: calls are rejected. It also fails if `status === 'released' || repeated` becomes
 // `status === 'released'` in src/kinds/queued-kind.ts: a release resolves to false.
 test.each(kinds)(

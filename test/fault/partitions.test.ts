@@ -123,7 +123,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
    */
   const options = { outageTimeout: 1_600, waiterTtl: 1_500 }
 
-  // This test fails if `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
+  // This test fails if `this.up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
   // `false` in src/redis/connection.ts: the client never gives the connection up.
   test.each(ways)(
     'the one for commands, of a waiter: I4 I6, the waiter is granted soon after the release (fair: %s)',
@@ -170,8 +170,8 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
     )
 
   if (direction === 'down')
-    // A beat is a message that a client sends to itself. This test fails if `if (Number(id) === this.#beat.sent)
-    // this.#beat.heard =` becomes `this.#beat.heard = Number(id) ||` in src/redis/link.ts: the forged beat has so large
+    // A beat is a message that a client sends to itself. This test fails if `if (beat === this.#beat.sent)
+    // this.#beat.heard =` becomes `this.#beat.heard = beat ||` in src/redis/link.ts: the forged beat has so large
     // a number that all later beats count as received, so the client does not notice that they do not arrive.
     test('the one for messages, after a forged beat: I4, its waiter is granted nevertheless', async ({ key }) => {
       const { locks, proxy } = await clientBehindProxy({ waiterTtl: 60_000 })
@@ -187,7 +187,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
     })
 
   if (direction === 'up')
-    // This test fails if `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
+    // This test fails if `this.up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
     // `false` in src/redis/connection.ts: the subscription is never confirmed.
     test('the one for messages, of a waiter that subscribes: I4 I6, it is granted', async ({ key }) => {
       const { locks, proxy } = await clientBehindProxy(options)
@@ -200,7 +200,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
       expect(await lease.release()).toBe(true)
     })
 
-  // This test fails if `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
+  // This test fails if `this.up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
   // `false` in src/redis/connection.ts: no renewal is answered, and so the lease is lost.
   test('both, of a holder: I6 I8, it keeps its lease, and its release is answered', async ({ key }) => {
     const { locks, proxy } = await clientBehindProxy({ ...options, lease: 3_000 })
@@ -213,7 +213,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
     expect(await client().isLocked(key)).toBe(false)
   })
 
-  // This test fails if `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
+  // This test fails if `this.up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
   // `false` in src/redis/connection.ts: the release is not sent again.
   test('in the middle of a release: I6, the release resolves to true', async ({ key }) => {
     const { locks, proxy } = await clientBehindProxy(options)

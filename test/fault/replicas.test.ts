@@ -217,9 +217,9 @@ test('without any replica a call reports how many replicas it found', async () =
   expect(wordsOf(error)).toBe('0 of 2 required replicas confirmed the grant within 50 ms')
 })
 
-// This test fails if `...(waits ? [[waits]] : [])` is removed in src/redis/rights.ts: the ACL rule does not contain the
-// right +wait. It also fails if `this.#names, waitFor(this.#replicas)` becomes `this.#names` in src/redis/survey.ts:
-// the missing right is not named.
+// This test fails if `...(waits ? [waits] : [])` is removed in src/redis/rights.ts: the ACL rule does not contain the
+// right +wait. It also fails if `names, this.#replicas` becomes `names` in src/redis/survey.ts: the missing
+// right is not named.
 test('the right to WAIT is in the ACL rule, and is named if it is missing', async () => {
   const { url, port } = await ownServer()
   const admin = plainRedis(url)

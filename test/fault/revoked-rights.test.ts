@@ -115,7 +115,7 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
   })
 
   // This test fails if `this.redis.connect().catch(() => {})` becomes `this.redis.connect()` in
-  // src/redis/connection.ts: if the client cannot log in, its process has an unhandled rejection.
+  // src/redis/reconnecting.ts: if the client cannot log in, its process has an unhandled rejection.
   test('a separate process has no unhandled rejection, and can be closed', async () => {
     const { redis, limitedUrl, other, key } = await scene()
     const peer = await Peer.start(options, limitedUrl)
@@ -141,8 +141,8 @@ const sources: [string, (login: { port: number; username: string; password: stri
 ]
 
 describe('the password is changed', () => {
-  // This test fails if `return this.#accepted && isUninvited(error)` becomes `return false` in
-  // src/redis/connection.ts: the refused password counts as the last word. It also fails if `Object.assign(redis.condition
+  // This test fails if `return this.accepted && isUninvited(error)` becomes `return false` in
+  // src/redis/reconnecting.ts: the refused password counts as the last word. It also fails if `Object.assign(redis.condition
   // as object, { auth: username ? [username, password] : password })` is removed in src/redis/clients.ts: each
   // connection has the password that the client was made with.
   test.each(sources)('I6 I8: calls wait until %s knows the new one, and no hold is lost', async (_, make) => {

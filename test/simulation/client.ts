@@ -165,7 +165,7 @@ export class SimulatedClient implements Observer {
       const overheard = { ...listener, ...this.#overheard(listener) }
       const backend = sources[1]
         ? new Quorum(sources, settings, process, overheard, this.#ids)
-        : Server.at(sources[0]!, settings, process, overheard, this.#ids)
+        : new Server(sources[0]!, settings, process, overheard, this.#ids)
       return counting(backend, this.#heard)
     }
     this.#session = new Session(connect, settings, process, this, stats)

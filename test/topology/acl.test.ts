@@ -213,7 +213,7 @@ test('a user with rights to some keys can use only these, and its errors name th
   expect(at.warnings.map(({ message }) => message)).toEqual(['the Redis user lacks the rights ~lock:*'])
 })
 
-// This test fails if `this.#listener.up()` is called before the loop in `#wentUp` of src/redis/connection.ts.
+// This test fails if `this.#listener.up()` is called before the loop in `wentUp` of src/redis/connection.ts.
 test('the client checks its rights once, after the calls that waited for the connection', async () => {
   const admin = new Redis(quiet.url)
   const monitor = await admin.monitor()

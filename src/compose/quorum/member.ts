@@ -77,7 +77,7 @@ export class Member {
    * that refuses the connection for good is within reach: it rejects a request at once.
    */
   get outOfReach(): boolean {
-    const { rejects, up, lag } = this.server.link.commands
+    const { rejects, up, lag } = this.server.commands
     return !rejects && (!up || lag > BEHIND)
   }
 
@@ -129,7 +129,7 @@ export class Member {
 
   /** Whether requests are rejected at once, without being sent (`Connection.rejects`). */
   get rejects(): boolean {
-    return this.server.link.commands.rejects
+    return this.server.commands.rejects
   }
 
   /** Whether there is no connection now, and the last one ended or could not be made. */
@@ -181,7 +181,7 @@ export class Member {
     if (this.standing.counts(key) === false) return this.standing.reason(key)
     const trouble = this.server.trouble()
     if (trouble) return trouble
-    const { silence } = this.server.link.commands
+    const { silence } = this.server.commands
     return silence > SILENT ? new Error(`the server has not answered for ${Math.round(silence)} ms`) : this.refusal
   }
 }

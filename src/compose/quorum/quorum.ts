@@ -74,8 +74,8 @@ export class Quorum implements Backend {
     this.#openings = new Openings(now, this.#majority)
     this.#leases = new Leases(clock, settings.lease)
     this.#members = sources.map((source, i) => {
-      const server = Server.at(source, settings, clock, this.#listenTo(i), this.ids)
-      const name = `server ${i + 1} of ${sources.length} (${addressOf(server.link.commands.redis)})`
+      const server = new Server(source, settings, clock, this.#listenTo(i), this.ids)
+      const name = `server ${i + 1} of ${sources.length} (${addressOf(server.commands.redis)})`
       const standing = new Standing(clock, this.#leases, {
         changed: () => this.#changed(),
         twin: runs =>
@@ -221,7 +221,7 @@ export class Quorum implements Backend {
     for (const { index, up, server } of this.#members) {
       if (!up) continue
       const sent = this.#clock.now()
-      const read = server.link.commands.redis.time() as Promise<[seconds: number | string, micros: number | string]>
+      const read = server.commands.redis.time() as Promise<[seconds: number | string, micros: number | string]>
       read.then(
         ([seconds, micros]) => {
           this.#floor.reading(index, Number(seconds) * 1e6 + Number(micros), sent)
@@ -284,7 +284,7 @@ export class Quorum implements Backend {
         this.#changed()
         member().recheck()
         this.#readClocks()
-        standing.look(server.link.commands)
+        standing.look(server.commands)
       },
       heard: lock => {
         if (lock === undefined) return listener.heard()

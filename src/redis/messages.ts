@@ -1,0 +1,56 @@
+/**
+ * Messages, on channels to which lua/ publishes. Every message is only a hint (key/key-state.ts).
+ *
+ *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> holds the lock now, after a release or after the
+ *                                                   end of a lease (several waiters: "<id>,<id>… <token>,<token>…")
+ *            "lost <id> <token> <lock>"             the hold <id> may have been taken away
+ *            "ends <ms> <lock>"                     a holder's lease ends then: the waiters look again
+ *            "beat <n>"                             from this client to itself: messages arrive
+ *   unlock   "free <client>", or only "free"        the lock is free; <client>, if given, released it
+ *            "entered <owner>"                      this owner holds the lock now: its other waiters may re-enter
+ *            "ends <ms>"                            as in the inbox
+ */
+import { slotsOf, type Via } from '../kind.ts'
+import { lockOfChannel } from './keys.ts'
+
+/** Receives messages. `lock`: the name of a lock in Redis. */
+export interface MessageListener {
+  /** `slots`: the numbers of the permits, if the waiter has asked for them. */
+  granted(id: string, token: number, via: Via, lock: string, slots?: readonly number[]): void
+  lost(id: string, token: number): void
+  /** Called when the lock may be free. `by`: the client that released the lock; undefined if that is not known. */
+  unlocked(lock: string, by: string | undefined): void
+  /** Called when `owner` has got the lock, so its other waiters may re-enter. */
+  entered(lock: string, owner: string): void
+  /** Called when the lease of a holder ends in `ms`, which is sooner than the lock's waiters may expect. */
+  ends?(lock: string, ms: number): void
+}
+
+const ENTERED = 'entered '
+const ENDS = 'ends '
+
+/** Returns a function that reads a message and calls the listener, or `beat` with the number of a beat. */
+export function readerFor(listener: MessageListener, beat: (number: number) => void) {
+  return (channel: string, text: string): void => {
+    const lock = lockOfChannel(channel)
+    if (lock !== undefined) {
+      if (text.startsWith(ENTERED)) listener.entered(lock, text.slice(ENTERED.length))
+      else if (text.startsWith(ENDS)) listener.ends?.(lock, Number(text.slice(ENDS.length)))
+      else listener.unlocked(lock, text.split(' ', 2)[1])
+      return
+    }
+    const [word, id = '', token = ''] = text.split(' ', 3)
+    if (word === 'beat') beat(Number(id))
+    else if (word === 'lost') listener.lost(id, Number(token))
+    else if (word === 'ends') listener.ends?.(text.slice(`${word} ${id} `.length), Number(id))
+    else if (word === 'handoff' || word === 'expiry') {
+      // The lock's name is the remaining text, and may contain spaces.
+      const name = text.slice(`${word} ${id} ${token} `.length)
+      const tokens = token.split(',')
+      for (const [i, each] of id.split(',').entries()) {
+        const [number, slots] = (tokens[i] ?? '').split(':')
+        listener.granted(each, Number(number), word, name, slots ? slotsOf(slots) : undefined)
+      }
+    }
+  }
+}
