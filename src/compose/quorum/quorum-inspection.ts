@@ -81,12 +81,16 @@ export class QuorumInspection implements Inspection<LockState> {
       let led: Promise<void> | undefined
       /** Another forced release, or the holder's own release, has ended the hold on the first server. */
       let beaten = false
+      /** Whether the first server has answered, and whether the hold was gone on another one that had named it. */
+      let [told, gone] = [false, false]
       const take = async ({ kind, member }: Place, i: number) => {
         await led
         const name = names[i]
         // A server that has not answered may have the hold.
         if (name === undefined && !states[i]) throw reasonOf(member)
         const ended = name !== undefined && (await kind.inspection.forceRelease(key, name))
+        if (i === first) told = true
+        else if (!ended && named[i]) gone = true
         if (i === first && !ended) beaten = true
         if (beaten || !(ended || named[i])) tally.add('gone')
         else if (ended) tally.add('ended')
@@ -100,6 +104,8 @@ export class QuorumInspection implements Inspection<LockState> {
         () => tally.decided,
         true,
       )
+      // The first server may have ended the hold, and have told its client, before it stalled.
+      if (leading && !told && gone) tally.add('ended')
       const late = this.#clock.now() - begun > this.#patience / 2
       if (tally.ended || !holder || attempt === ATTEMPTS || late) return tally.ended
     }

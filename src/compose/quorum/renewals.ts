@@ -111,7 +111,9 @@ export class Renewals {
     // If a server does not answer, another server may join the hold and prolong it instead.
     const joining = undecided.map(question => this.#join(question.ballot as Ballot))
     // Correcting a token does not prolong the lease, and neither does joining. So the servers are asked again.
-    const changed = [...settled, ...joining].some(Boolean) || questions.some(({ outdated }) => outdated)
+    // If all servers have answered, a vote has come since the round has ended.
+    const answered = round.missing.every(reason => reason === undefined)
+    const changed = answered || [...settled, ...joining].some(Boolean) || questions.some(({ outdated }) => outdated)
     if (undecided.length > 0 && rounds > 1 && changed) return this.renew(asked, rounds - 1)
     const renewed = questions.map((question): Renewed => {
       const { ballot } = question

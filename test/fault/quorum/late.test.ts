@@ -154,22 +154,30 @@ test.each([3, 5])(
   },
 )
 
-/** The holder has servers 0 and 1. When server 0 tells it of its loss, it gives server 1 up by itself. */
-// This test fails if `!(ended || named[i])` becomes `!ended` in src/compose/quorum/quorum-inspection.ts.
-test('I5: a forced release says that it took the lock, although the holder left a server before its request came', async () => {
-  const scene = await quorumScene()
-  const { locks, links } = await scene.linked()
-  await locks.isLocked('any')
-  const holder = client({}, [...scene.source.slice(0, 2), 'redis://127.0.0.1:1'])
-  const lease = await holder.lock(freshKey(), { lease: 20_000 })
-  const late = links[1]!.rule({ direction: 'up', kind: 'commands', name: 'forceRelease' }, 'hold')
-  const released = locks.forceRelease(lease.key)
-  await late.happened
-  await eventually(() => lease.signal.aborted, 5_000)
-  await eventually(async () => !(await scene.at(1).isLocked(lease.key)), 5_000)
-  late.lift()
-  expect(await released).toBe(true)
-})
+/**
+ * The holder has servers 0 and 1. When server 0 tells it of its loss, it gives server 1 up by itself. The answer of server
+ * 0 may never come.
+ */
+// This test fails if `!(ended || named[i])` becomes `!ended` in src/compose/quorum/quorum-inspection.ts. It also fails if
+// `if (leading && !told && gone) tally.add('ended')` is removed in src/compose/quorum/quorum-inspection.ts.
+test.each(['', ', and the first server stalls after it has acted'])(
+  'I5: a forced release says that it took the lock, although the holder left a server before its request came%s',
+  async stalls => {
+    const scene = await quorumScene()
+    const { locks, links } = await scene.linked()
+    await locks.isLocked('any')
+    const holder = client({}, [...scene.source.slice(0, 2), 'redis://127.0.0.1:1'])
+    const lease = await holder.lock(freshKey(), { lease: 20_000 })
+    const late = links[1]!.rule({ direction: 'up', kind: 'commands', name: 'forceRelease' }, 'hold')
+    if (stalls) links[0]!.rule({ direction: 'down', kind: 'commands', name: 'forceRelease' }, 'hold')
+    const released = locks.forceRelease(lease.key)
+    await late.happened
+    await eventually(() => lease.signal.aborted, 5_000)
+    await eventually(async () => !(await scene.at(1).isLocked(lease.key)), 5_000)
+    late.lift()
+    expect(await released).toBe(true)
+  },
+)
 
 /** The second client has looked up the holder before the first one takes the lock, and is the first at servers 1 and 2. */
 // This test fails if `await led` or `beaten ||` is removed in src/compose/quorum/quorum-inspection.ts: each client ends the
