@@ -160,3 +160,25 @@ test('I4: if a server of the majority does not answer, a server that has no vote
   const [until] = (await now(renewing)) as number[]
   expect(until).toBeGreaterThan(clock.now() + 19_700)
 })
+
+/** Servers 0 and 1 have voted. Server 0 has lost the hold, and the vote of server 2 arrives a moment later. */
+// This test fails if `const changed = answered ||` becomes `const changed =` in src/compose/quorum/renewals.ts.
+test('I8: if all servers have answered, and a vote has come meanwhile, they are asked again', async () => {
+  const clock = new FakeClock()
+  const places = [0, 1, 2].map(server => ({
+    member,
+    kind: { renew: async () => [server === 0 ? 'lost' : clock.now() + 20_000] },
+    vote: () => new Promise(() => {}),
+  }))
+  const ballots = ballotsOver(places, clock)
+  const ballot = ballots.of(claim)
+  const votes = (server: number) =>
+    ballots.voted(ballot, server, { granted: true, token: 1_000, deadline: clock.now() + 600, via: 'immediate' })
+  for (const server of [0, 1]) votes(server)
+  ballots.changed(ballot)
+  clock.block(1)
+  const renewing = new Renewals(ballots, clock).renew([{ hold, token: 1_000, ms: 20_000 }])
+  for (let turns = 0; turns < 20 && ballots.votes(ballot).length > 1; turns++) await Promise.resolve()
+  votes(2)
+  expect((await now(renewing)) as number[]).toEqual([clock.now() + 19_800])
+})
