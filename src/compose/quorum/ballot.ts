@@ -204,6 +204,8 @@ export interface BallotBox {
   votes(ballot: Ballot): Granted[]
   /** Returns the valid votes for the claim whose leases have not ended. */
   live(ballot: Ballot): Granted[]
+  /** Returns the token by which another call of the claim's owner has the lock; undefined if there is none. */
+  sharedToken(ballot: Ballot): number | undefined
   /** Sends a request of the claim to the server. Calls `answered` with the answer, or with the error. */
   ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void
   /** Records that the caller of the claim still waits. */

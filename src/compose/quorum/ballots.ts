@@ -392,7 +392,7 @@ export class Ballots implements BallotBox {
     // A server whose vote has lapsed may have granted the lock to another claim since, so only live votes count.
     const votes = this.live(ballot)
     if (votes.length < this.majority || this.#awaitsRefusals(ballot)) return
-    const shared = this.#sharedToken(ballot)
+    const shared = this.sharedToken(ballot)
     const token = shared ?? Math.max(ballot.raised, commonToken(votes, this.majority))
     const agreed = votes.filter(vote => vote.token === token)
     if (agreed.length >= this.majority) {
@@ -454,7 +454,7 @@ export class Ballots implements BallotBox {
    * Looks for another claim of the same owner for which a majority has voted. Returns its token, or undefined if there
    * is no such claim.
    */
-  #sharedToken(ballot: Ballot): number | undefined {
+  sharedToken(ballot: Ballot): number | undefined {
     const { id, key, owner } = ballot.claim
     if (owner === id) return undefined
     for (const other of this.#all.values()) {

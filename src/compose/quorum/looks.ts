@@ -21,6 +21,9 @@ const PATIENCE = { first: 10, longest: 250 }
 /** After this many ms it is looked whether a vote counts by now that did not when it was given. */
 const USELESS = 500
 
+/** The position of a waiter whose owner has the lock (`Tended`). */
+const REENTERS = -1
+
 export class Looks {
   readonly #ballots: BallotBox
   readonly #clock: Clock
@@ -43,7 +46,8 @@ export class Looks {
     const waits = () => !ballot.over && !ballot.granted && ballot.polls === 0
     const few = () => waits() && this.#ballots.live(ballot).length < this.#ballots.majority && !this.#isUseless(ballot)
     this.#clock.after(this.#isUseless(ballot) ? USELESS : pause, async () => {
-      if (few()) {
+      if (few() && this.#enter(ballot)) ballot.looks += 1
+      else if (few()) {
         ballot.looks += 1
         const round = new Round(this.#ballots.members, this.#ballots.majority, this.#clock)
         for (const i of ballot.seats.keys())
@@ -73,6 +77,18 @@ export class Looks {
       this.#hoping.delete(ballot)
       this.#ballots.changed(ballot)
     })
+  }
+
+  /**
+   * If the owner of the waiter has the lock by another call, asks the servers that have not voted for the waiter to let it
+   * re-enter. Otherwise such a waiter could give its votes back, and stand in the queue behind its own owner. Returns
+   * whether the owner has the lock.
+   */
+  #enter(ballot: Ballot): boolean {
+    if (this.#ballots.sharedToken(ballot) === undefined) return false
+    for (const [i, { vote, asked }] of ballot.seats.entries())
+      if (!vote && asked === 0) this.#ballots.ask(ballot, i, 'queue', 0)
+    return true
   }
 
   /** Returns whether servers have voted for the waiter whose votes do not count yet, and too few others are left. */
@@ -258,6 +274,7 @@ export class Looks {
           ballot.reported = true
           return ballot.granted
         }
+        if (ballot && ballots.sharedToken(ballot) !== undefined) return REENTERS
         const found = (ballot?.seats ?? []).flatMap(({ position }) => position || []).sort((a, b) => a - b)
         return found[found.length >> 1] ?? 1
       }),
