@@ -98,6 +98,8 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
     if holds then
       -- include: trim { from = 0 }
     else
+      -- If the lock's key was lost, the deadlines of the holds before that are left.
+      redis.call('ZREMRANGEBYSCORE', deadlines, '-inf', '(' .. WAITER)
       redis.call('ZADD', deadlines, ends, hold)
       redis.call('HSET', lock, 'holds', 1)
     end

@@ -249,7 +249,11 @@ export class Io implements Port {
     // well, but Redis may execute the attempt after that cleanup. So `takeBack` sends another cleanup.
     const failed = (error: Error) => {
       if (error instanceof LockQueueFullError) return state.turnedAway(waiter, error, this.#clock.now())
-      if (!waiter.waits) state.takeBack(waiter)
+      const { claim } = waiter
+      // The caller has used the lock, which may be taken until its `minHold` has passed.
+      const used = waiter.state === 'holding' && claim.minHold && !this.#table.holds.has(claim.id)
+      if (used) this.#listener.release(claim)
+      else if (!waiter.waits) state.takeBack(waiter)
       if (attempt === 'to-re-enter') return
       this.#endJoining(waiter)
       state.end(waiter, error, this.#clock.now())
@@ -294,11 +298,11 @@ export class Io implements Port {
 
   check(waiter: Waiter, token?: number): void {
     const { claim } = waiter
-    if (!this.#table.holds.has(claim.id)) {
-      // The caller may have used the lock, which then stays taken for its `minHold`.
-      if (claim.minHold && token === undefined) this.#listener.release(claim)
-      else this.leave(waiter)
-    } else if (token !== undefined) this.#listener.doubt(claim.id, token)
+    const hold = this.#table.holds.get(claim.id)
+    if (!hold) this.leave(waiter)
+    else if (token !== undefined) this.#listener.doubt(claim.id, token)
+    // Behind the release, the request may have queued the waiter.
+    else if (hold.state.is === 'releasing' && !this.closed) this.#clock.after(UNDO_PAUSE, () => this.check(waiter))
   }
 
   hear(state: Heeded, head: Waiter, now: number): void {

@@ -111,7 +111,7 @@ const ALWAYS = 150
 const ALWAYS_PERMITS = 60
 /** Seeds whose histories have found a fault that those of the first seeds do not find. */
 const FOUND: Readonly<Record<SimulatedKind, readonly number[]>> = {
-  mutex: [741_860_943, 742_200_928, 743_101_485],
+  mutex: [741_860_943, 742_200_928, 743_101_485, 746_000_838, 746_003_124],
   quorum: [
     5_000_335, 31_700_631, 32_001_284, 33_020_582, 742_102_808, 742_600_321, 742_600_999, 742_801_259, 742_802_639,
   ],

@@ -89,8 +89,8 @@ describe('I7 taking back', () => {
   })
 })
 
-// This test fails if `if (claim.minHold && token === undefined) this.#listener.release(claim)` becomes
-// `if (!claim) this.#listener.release(claim)` in src/key/io.ts.
+// This test fails if `if (used) this.#listener.release(claim)` becomes `if (!claim) this.#listener.release(claim)` in
+// src/key/io.ts.
 test('a hold that has ended is released, and not taken back, if its first request fails: its minHold lasts', async ({
   at,
 }) => {
