@@ -18,7 +18,7 @@ import type { ClientOptions, CloseOptions, LockOptions, SemaphoreOptions } from 
 import type { RedisSource } from './redis/clients.ts'
 import { Reentry } from './reentry.ts'
 import { Session } from './session.ts'
-import { callTermsOf, checkFn, checkId, checkKey, checkOwner, checkPermits, drainOf, settingsOf } from './settings.ts'
+import { callTermsOf, checkFn, checkId, checkPermits, checkText, drainOf, settingsOf } from './settings.ts'
 import { type Using, using, wrapped } from './using.ts'
 
 /** The kinds of lock that `list` finds. */
@@ -149,7 +149,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @since 0.1.0
    */
   runAs<T>(owner: string, fn: () => T): T {
-    checkOwner(owner)
+    checkText('owner', owner)
     checkFn(fn)
     return this.#caller.reentry.runAs(owner, fn)
   }
@@ -161,7 +161,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @since 0.2.0
    */
   mutex(key: string): Lock {
-    checkKey(key)
+    checkText('key', key)
     return new KeyedLock(this.#mutexes, key)
   }
 
@@ -178,7 +178,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @since 0.2.0
    */
   semaphore(key: string, permits: number): Lock<SemaphoreOptions> {
-    checkKey(key)
+    checkText('key', key)
     checkPermits(permits)
     // The `Calls` are made on first use. A client without semaphores does not need the Redis rights that the scripts of
     // semaphores need.
@@ -198,7 +198,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @since 0.2.0
    */
   readWrite(key: string): ReadWriteLock {
-    checkKey(key)
+    checkText('key', key)
     const calls = (kind: typeof reading) => new Calls(this.#caller, kind.name, this.#session.locks(kind))
     this.#readWrites ??= { read: calls(reading), write: calls(writing) }
     const { read, write } = this.#readWrites

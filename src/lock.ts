@@ -12,7 +12,7 @@ import type { LockState } from './kinds/state.ts'
 import type { LockOptions, SemaphoreOptions } from './options.ts'
 import type { Reentry } from './reentry.ts'
 import type { Session } from './session.ts'
-import { type CallTerms, callTermsOf, checkKey, type Settings } from './settings.ts'
+import { type CallTerms, callTermsOf, checkText, type Settings } from './settings.ts'
 import { type Holdable, type Using, using, wrapped } from './using.ts'
 
 /**
@@ -162,7 +162,7 @@ export class Calls<State = unknown> {
       return spectator.call(this, blocking ? 'lock' : 'tryLock', key, options, make)
     }
     try {
-      checkKey(key)
+      checkText('key', key)
       const { settings, reentry } = this.caller
       const usual = options === undefined && permits === undefined
       const call = usual ? this.#usual : callTermsOf(options === undefined ? {} : options, settings, permits)
@@ -204,7 +204,7 @@ export class Calls<State = unknown> {
 
   /** Checks the key and returns the inspection of this kind of lock. */
   inspection(key: string): Inspection<State> {
-    checkKey(key)
+    checkText('key', key)
     if (this.caller.session.closed) throw new LockClosedError(key)
     return this.#client.kind.inspection
   }

@@ -64,7 +64,8 @@ const durationOrNever: Check = (name, value) => {
 /** The most bytes that a key, an owner or a label may have, in UTF-8. No character of a JavaScript string needs more than 3. */
 const MOST_BYTES = 1024
 
-function checkText(name: string, value: unknown, least: number): asserts value is string {
+/** Checks a key, an owner or a label. `least`: how many characters it has at least. */
+export function checkText(name: string, value: unknown, least = 1): asserts value is string {
   if (typeof value === 'string' && value.length >= least && value.isWellFormed())
     if (value.length * 3 <= MOST_BYTES || Buffer.byteLength(value) <= MOST_BYTES) return
   throw new LockArgumentError(name, value, `a string of ${least} to ${MOST_BYTES} UTF-8 bytes`)
@@ -198,16 +199,8 @@ function check(
   }
 }
 
-export function checkKey(key: unknown): asserts key is string {
-  checkText('key', key, 1)
-}
-
 export function checkFn(fn: unknown): void {
   if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function')
-}
-
-export function checkOwner(owner: unknown): asserts owner is string {
-  checkText('owner', owner, 1)
 }
 
 /**

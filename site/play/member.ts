@@ -136,7 +136,7 @@ export class Member {
     }
     const redis = { options: { host: this.#net.host }, status: 'wait', connector: {}, isCluster: false, duplicate }
     const join = (_: StoreClient, settings: Settings, listener: BackendListener) =>
-      Server.at(redis, settings, this.process, listener, ids)
+      new Server(redis, settings, this.process, listener, ids)
     return { [MEMORY]: { clock: this.process, join } } as unknown as MemoryStore
   }
 }

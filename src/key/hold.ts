@@ -4,7 +4,7 @@
  *     held ──▶ releasing ──▶ released       If the lock is handed on, `released` follows `held` directly.
  *       └──────────┴───────▶ lost
  *
- * This file has no timers and no I/O. holds.ts renews and releases the hold, and its `KeyState` hands it on. They call
+ * This file has no timers and no I/O. keeping.ts renews the hold, holds.ts releases it, and its `KeyState` hands it on. They call
  * the methods below to say what has happened. Users see the hold as a `Lease`.
  *
  * Each call of `remaining` computes from the clock how long this client can still rely on the hold. So the result is
@@ -91,7 +91,7 @@ export class Hold {
   /** The hold's entry in the schedule (schedule.ts). */
   slot = -1
   dueAt = NEVER
-  /** The lease that the caller got, until holds.ts begins to watch whether the program forgets it. */
+  /** The lease that the caller got, until keeping.ts begins to watch whether the program forgets it. */
   lease: object | undefined
   /** Whether a message has said that a forced release took the hold away, and Redis has not denied it since. */
   taken = false
@@ -103,7 +103,7 @@ export class Hold {
   #askedUntil: number
   /** When Redis is next to be asked about the hold, in monotonic ms. */
   #due: number
-  /** Whether the scheduler (holds.ts) has asked Redis and still waits for the answer. */
+  /** Whether the scheduler (keeping.ts) has asked Redis and still waits for the answer. */
   #asking = false
   /** How many of the user's `renew` calls are unanswered. */
   #renewing = 0
@@ -216,7 +216,7 @@ export class Hold {
     this.prolong(deadline)
   }
 
-  /** When the scheduler (holds.ts) has to ask Redis about the hold, in monotonic ms. */
+  /** When the scheduler (keeping.ts) has to ask Redis about the hold, in monotonic ms. */
   get due(): number {
     return this.#asking || this.#state.is !== 'held' ? NEVER : this.#due
   }
@@ -231,14 +231,14 @@ export class Hold {
     return this.#asking || this.#renewing > 0 || this.#doubts > 0
   }
 
-  /** Notes a report that the hold may be gone. The scheduler (holds.ts) has to ask Redis now. */
+  /** Notes a report that the hold may be gone. The scheduler (keeping.ts) has to ask Redis now. */
   doubt(now: number): void {
     this.#due = Math.min(this.#due, now)
     this.#doubts += 1
   }
 
   /**
-   * Returns the question about the hold that holds.ts sends to Redis. While the lease is renewed automatically,
+   * Returns the question about the hold that keeping.ts sends to Redis. While the lease is renewed automatically,
    * the question asks to prolong the hold. Otherwise it asks only whether the hold still exists (0 ms).
    */
   ask(now: number): Question {

@@ -21,7 +21,7 @@ import {
 import { glob } from '../redis/glob.ts'
 import { type Ids, randomIds } from '../redis/ids.ts'
 import { Keys, Namespace } from '../redis/keys.ts'
-import { checkKey, type Settings } from '../settings.ts'
+import { checkText, type Settings } from '../settings.ts'
 import { MemoryClock } from './clock.ts'
 import { MemoryKind } from './kind.ts'
 import { type Hub, MemoryLock } from './lock.ts'
@@ -49,7 +49,7 @@ export class MemoryHub implements Hub, MemoryStore {
   #away = false
 
   lose(key: string): number {
-    checkKey(key)
+    checkText('key', key)
     const lost = [...this.locks.values()].map(lock => (lock.key === key ? lock.take(LOST) : 0))
     return lost.reduce((sum, holds) => sum + holds, 0)
   }

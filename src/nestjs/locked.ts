@@ -16,7 +16,7 @@ import { LockArgumentError } from '../errors.ts'
 import type { Lock } from '../lock.ts'
 import { lockedMethod } from '../locked.ts'
 import type { LockOptions } from '../options.ts'
-import { checkKey } from '../settings.ts'
+import { checkText } from '../settings.ts'
 import { getLocksToken } from './inject.ts'
 
 /**
@@ -68,7 +68,7 @@ export function Locked<This extends object, Args extends unknown[], L extends st
   options?: LockedOptions & (L extends Lock<infer Options> ? Options : LockOptions),
 ): LockedDecorator<This, Args> {
   const { client, ...terms }: LockedOptions = options ?? {}
-  if (typeof key !== 'function') checkKey(key)
+  if (typeof key !== 'function') checkText('key', key)
   return (target, name, descriptor) => {
     const method = methodOf(target, name, descriptor)
     const property = injectInto(target, client)

@@ -56,8 +56,8 @@ test.each([DAY, -DAY])(
   },
 )
 
-// This test fails if `if (this.#behind(since) > 0) this.#ask([...this.#table.holds.values()])` is removed in
-// src/key/holds.ts: the holder of the fixed lease does not learn of its loss.
+// This test fails if `if (this.#behind(since) > 0) this.#ask([...this.table.holds.values()])` is removed in
+// src/key/keeping.ts: the holder of the fixed lease does not learn of its loss.
 test.for(kinds)(
   'the time of day of a process jumps past its leases: I8, it asks Redis about every hold at once ($kind)',
   async ({ peer: start, nameOf }, { key }) => {
@@ -96,8 +96,8 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `return` in
-  // src/key/holds.ts: the holder is not notified before its own deadline. Even without this change, the lease ends
+  // This test fails if `return this.lose(hold, 'Redis no longer knows this hold')` becomes `return` in
+  // src/key/keeping.ts: the holder is not notified before its own deadline. Even without this change, the lease ends
   // early on the server, and the holder learns of this only by its next renewal. This is a limit of I1.
   test.for(kindsAndWays)(
     'forward, while a caller holds: I2 I4 I8, the next caller is granted, the holder is notified ($kind, fair: $fair)',

@@ -62,7 +62,7 @@ describe('a holder is cut off for longer than its lease', () => {
   )
 })
 
-// This test fails if `then + Math.min(1_000, hold.length / 10)` becomes `NEVER` in src/key/holds.ts: the
+// This test fails if `then + Math.min(1_000, hold.length / 10)` becomes `NEVER` in src/key/keeping.ts: the
 // renewal is not repeated, and so the lease is lost.
 test('a holder is cut off for less than its lease: I8, the holder keeps the lock, and no other caller gets it', async () => {
   const key = freshKey()

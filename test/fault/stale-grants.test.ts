@@ -23,7 +23,7 @@ const stories = kinds.flatMap(each =>
 
 // This test fails if `tonumber(token) > known` becomes `false` in lua/mutex/renew.lua: the client renews the lease with
 // the old token, because the later grant has the same id. It also fails if `this.endings.later(hold)` is removed in
-// src/key/holds.ts: the new grant is never given back. It also fails if `else if (token !== undefined)
+// src/key/keeping.ts: the new grant is never given back. It also fails if `else if (token !== undefined)
 // this.#listener.doubt(claim.id, token)` is removed in src/key/io.ts: if the data of the lock is deleted and the new grant
 // comes by a reply, the lease with the old token lasts until its next renewal. It also fails if `const hold =
 // this.#table.holds.get(id)` becomes `const hold = this.#table.holds.get(id); if (hold) return true` in

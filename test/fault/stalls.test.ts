@@ -268,9 +268,9 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
     await nothingLeft(redis, other, key)
   })
 
-  // This test fails if `this.#leaveBehind(hold, 'its lease ran out')` is removed in src/key/holds.ts and `if (renewed
-  // === 'lost') return this.#lose(hold, 'Redis no longer knows this hold')` becomes `if (renewed === 'lost')
-  // return` in src/key/holds.ts: the holder is not notified that the lease has ended. (With only the first change, the
+  // This test fails if `this.#leaveBehind(hold, 'its lease ran out')` is removed in src/key/keeping.ts and `if (renewed
+  // === 'lost') return this.lose(hold, 'Redis no longer knows this hold')` becomes `if (renewed === 'lost')
+  // return` in src/key/keeping.ts: the holder is not notified that the lease has ended. (With only the first change, the
   // test may pass: as soon as Redis has read its data, it reports to the holder that the lease has ended.)
   test('I1 I4 I8: a lease that runs out during loading is lost, and the next waiter is granted after it', async () => {
     const { url, redis, reload } = await scene()

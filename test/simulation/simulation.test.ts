@@ -32,8 +32,10 @@
  *   src/key/limits.ts
  *     never ends a wait because of an outage (I6)
  *   src/key/holds.ts
- *     ignores the deadline (I8); when an owner re-enters, prolongs a hold that has another token (I1); releases an id
- *     other than that of the run's hold (I5, I7); does not notify the line of the client's release (I4)
+ *     when an owner re-enters, prolongs a hold that has another token (I1); releases an id other than that of the run's
+ *     hold (I5, I7); does not notify the line of the client's release (I4)
+ *   src/key/keeping.ts
+ *     ignores the deadline (I8)
  *   src/key/run.ts
  *     issues a token twice (I2); counts no token of the block as used (I2); lets a run last 40 ms (I3)
  *   src/clock.ts
