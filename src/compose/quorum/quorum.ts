@@ -263,7 +263,12 @@ export class Quorum implements Backend {
         this.#ballots?.taken(i, id, token)
         listener.lost(id, 0)
       },
-      unlocked: (lock, by) => said('free', lock, (name, one) => listener.unlocked(name, one), by),
+      unlocked: (lock, by) => {
+        // A caller that was refused gives back the votes that do not count, too. If their messages woke it, it would ask
+        // again at once, and give them back again.
+        if (member().standing.counts(this.#keysOf(i)?.keyOf(lock)) === false) return
+        said('free', lock, (name, one) => listener.unlocked(name, one), by)
+      },
       ends: (lock, ms) => {
         const name = this.#nameOf(i, lock)
         if (name !== undefined) listener.ends?.(name, ms)
