@@ -282,6 +282,45 @@ describe('one of three servers cannot be reached, and another one refuses: each 
   })
 })
 
+/** Each user lacks something that the client finds in two ways: when it connects, and when a call is refused. */
+const lacking = {
+  'the password': ['>another', '+@all', '~*', '&*'],
+  'the right to scripts': ['>pw', '+@all', '-eval', '-evalsha', '~*', '&*'],
+  'the right to the keys': ['>pw', '+@all', '~other', '&*'],
+  'the right to a command': ['>pw', '+@all', '-hset', '~*', '&*'],
+}
+
+// This test fails if `if (lackedIn(error) && !member().isNews(error)) return` is removed in
+// src/compose/quorum/quorum.ts: what the check after connecting finds is reported again when a call is refused.
+test.each(Object.entries(lacking))(
+  'a server on which the client lacks %s is reported once, and so is its next problem',
+  async (_, rules) => {
+    const scene = scenes.get(3)!
+    const user = freshKey().replace(/\W/g, '')
+    await scene.redis(1).acl('SETUSER', user, 'on', ...rules)
+    const { port } = new URL(scene.source[1]!)
+    const part = { host: '127.0.0.1', port: Number(port), username: user, password: 'pw' }
+    const locks = made([scene.source[0], part, scene.source[2]] as Source)
+    const events: string[] = []
+    locks.on('error', ({ error }) => events.push((error as Error).message))
+    await promptly(locks.using(freshKey(), () => {}))
+    await eventually(() => events.length > 0)
+    await promptly(locks.using(freshKey(), { fair: true }, () => {}))
+    // If the refusals of these calls were reported, that would happen within half a second.
+    await sleep(1_000)
+    expect(events).toEqual([expect.stringMatching(/^server 2 of 3 /)])
+    await scene.redis(1).acl('SETUSER', user, 'reset', 'on', '>pw', '+@all', '~*', '&*')
+    await scene.redis(1).config('SET', 'maxmemory', '1')
+    onTestFinished(async () => void (await scene.redis(1).config('SET', 'maxmemory', '0')))
+    await eventually(async () => {
+      await locks.using(freshKey(), () => {})
+      return events.length > 1
+    }, 15_000)
+    expect(events.slice(1)).toEqual([expect.stringMatching(/^server 2 of 3 .*\bOOM\b/)])
+    await scene.redis(1).acl('DELUSER', user)
+  },
+)
+
 test('I6, I7: close at any moment of a split vote leaves nothing on any server', async () => {
   const scene = scenes.get(3)!
   // In a split vote, no client gets a majority. Here server 2 votes for the client, and servers 0 and 1 refuse it. With

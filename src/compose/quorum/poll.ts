@@ -10,6 +10,9 @@
  * has answered, the other servers have a limited time to answer: a few times the time that the majority took. Without
  * this limit, two callers could block each other: if one of three servers is dead and each caller has one vote, both
  * would wait for the vote of the dead server.
+ *
+ * A vote that does not count yet (`Standing`) is neither an answer nor a failure. The poll waits for it only until a
+ * majority of other servers has answered. If one of these has refused, the lock is taken.
  */
 import type { Clock, Timer } from '../../clock.ts'
 import type { Granted, Refused, VoteMode } from '../../kind.ts'
@@ -119,8 +122,7 @@ export class Poll {
         if (seat.agreeing) agreeing += member.up && !this.#late ? 1 : 0
         else if (seat.counted && this.#ballots.mayHaveForgotten(ballot, i)) refused += 1
         else if (seat.counted) voted += 1
-        else if (!member.repeats && this.#awaits(member)) open += 1
-        else failed += 1
+        else if (member.repeats || !this.#awaits(member)) failed += 1
       } else if (!this.#answered[i]) open += member.up && !this.#late ? 1 : 0
       else if (answer instanceof Error) failed += 1
       else refused += 1

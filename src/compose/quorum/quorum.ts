@@ -22,18 +22,15 @@ import type { Settings } from '../../settings.ts'
 import { Ballots } from './ballots.ts'
 import { Floor } from './floor.ts'
 import { Leases } from './leases.ts'
-import { Member, noMajority, type Place, Standing } from './member.ts'
+import { kindOf, lackedIn, Member, noMajority, type Place, Standing } from './member.ts'
 import { QuorumKind } from './quorum-kind.ts'
 import { Round } from './round.ts'
 
 /** A problem of a server is reported if it lasts for this many ms. */
 const LASTING = 500
-/** Under this name, `Member.told` records that a server was reported that has no connection, or no vote that counts. */
-const USELESS = 'useless'
-/** The problems for which a server cannot be used: why there is no connection, no vote counts, a call was refused. */
+/** The problems for which a server cannot be used: why there is no connection or no vote counts; why it refused a call. */
 const problems: readonly ((member: Member) => Error | undefined)[] = [
-  ({ away, down }) => (away ? down : undefined),
-  ({ standing }) => standing.useless,
+  ({ away, down, standing }) => (away ? down : standing.useless),
   ({ refusal }) => refusal,
 ]
 
@@ -266,7 +263,12 @@ export class Quorum implements Backend {
         this.#ballots?.taken(i, id, token)
         listener.lost(id, 0)
       },
-      unlocked: (lock, by) => said('free', lock, (name, one) => listener.unlocked(name, one), by),
+      unlocked: (lock, by) => {
+        // A caller that was refused gives back the votes that do not count, too. If their messages woke it, it would ask
+        // again at once, and give them back again.
+        if (member().standing.counts(this.#keysOf(i)?.keyOf(lock)) === false) return
+        said('free', lock, (name, one) => listener.unlocked(name, one), by)
+      },
       ends: (lock, ms) => {
         const name = this.#nameOf(i, lock)
         if (name !== undefined) listener.ends?.(name, ms)
@@ -278,8 +280,8 @@ export class Quorum implements Backend {
         member().recheck()
       },
       up: () => {
-        const { server, standing, told } = member()
-        told.delete(USELESS)
+        const { server, standing } = member()
+        member().connected()
         server.look()
         this.#changed()
         member().recheck()
@@ -293,8 +295,10 @@ export class Quorum implements Backend {
       },
       disconnected: () => this.#report(),
       reconnected: () => this.#report(),
-      warned: error =>
-        listener.warned?.(new LockError(error.code, `${member().name}: ${error.message}`, undefined, error)),
+      warned: error => {
+        if (lackedIn(error) && !member().isNews(error)) return
+        listener.warned?.(new LockError(error.code, `${member().name}: ${error.message}`, undefined, error))
+      },
       busy: () => listener.busy(),
     }
   }
@@ -310,10 +314,8 @@ export class Quorum implements Backend {
         const all = this.#members.map(member => kindOf(problem(member)))
         for (const [i, member] of this.#members.entries()) {
           const reason = problem(member)
-          // Without a connection, the reason may change from attempt to attempt.
-          const what = reason === member.refusal ? (all[i] as string) : USELESS
-          if (!reason || member.told.has(what) || all.filter(kind => kind === all[i]).length >= this.#majority) continue
-          member.told.add(what)
+          if (!reason || all.filter(kind => kind === all[i]).length >= this.#majority) continue
+          if (!member.isNews(reason, problem === problems[0])) continue
           this.#listener.warned?.(new LockConnectionError(member.name, reason))
         }
       }
@@ -408,10 +410,4 @@ class Openings {
     if (opening.by !== by) opening.by = undefined
     return opening.servers.add(server).size === this.#majority ? opening : undefined
   }
-}
-
-/** Returns the same text for the same problem of several servers, such as OOM or ECONNREFUSED. */
-function kindOf(reason: Error | undefined): string | undefined {
-  const error: NodeJS.ErrnoException | undefined = reason?.cause instanceof Error ? reason.cause : reason
-  return error?.code ?? error?.message.replace(/^([A-Z]{2,}) .*|\d+/gs, '$1')
 }

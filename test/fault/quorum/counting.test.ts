@@ -1,6 +1,6 @@
 /** Tests which servers of a quorum count: not a replica, and not one that may have forgotten a lock's longest lease. */
 import { expect, test } from 'vitest'
-import { LockConnectionError, LockError, type LockOptions } from '../../../src/index.ts'
+import { LockConnectionError, LockError, type LockOptions, LockTimeoutError } from '../../../src/index.ts'
 import { reasonsOfServers } from '../../contract/refused.ts'
 import { rejection, within } from '../../kit/outcomes.ts'
 import { forgetful, type QuorumScene, quorumScene } from '../../kit/quorum-scene.ts'
@@ -143,6 +143,40 @@ test.each(untold)(
   },
   40_000,
 )
+
+/** Server 0 knows a hold, and server 1 has come back empty since it began. The votes of servers 0 and 2 count. */
+// This test fails if `else if (member.repeats || !this.#awaits(member)) failed += 1` becomes
+// `else if (!member.repeats && this.#awaits(member)) open += 1` in src/compose/quorum/poll.ts: the calls wait for the
+// vote of server 1, until they are rejected because "the request got no reply". It also fails if `if
+// (member().standing.counts(this.#keysOf(i)?.keyOf(lock)) === false) return` is removed in
+// src/compose/quorum/quorum.ts: the call that is not fair asks again and again.
+test('I4 I6: a lock is taken if a server that counts names its holder, whatever a server has that does not count yet', async () => {
+  const scene = await quorumScene()
+  const key = freshKey()
+  const held = await scene.at(0).lock(key, { lease: 60_000, label: 'its holder' })
+  await scene.restartEmpty(1)
+  await scene.redis(1).config('SET', 'appendonly', 'no')
+  const locks = scene.client({ lease: 2_000 })
+  await locks.isLocked(key)
+  const taken = async (options: LockOptions) => {
+    const { holder, cause } = await within(8_000, rejection(locks.lock(key, options), LockTimeoutError))
+    expect([holder?.label, cause]).toEqual(['its holder', undefined])
+  }
+  await taken({ timeout: 0 })
+  const before = await scene.admin().calls()
+  await taken({ timeout: 1_000 })
+  // The call makes an attempt, and another one when it receives messages. Each asks three servers up to four times,
+  // because other callers could have the votes, and gives two of them their votes back.
+  const { evalsha = 0 } = await scene.admin().calls(before)
+  expect(evalsha).toBeLessThan(50)
+  await taken({ timeout: 300, fair: true })
+  for (const options of [{}, { timeout: 300 }, { timeout: 300, fair: true }])
+    expect(await locks.tryLock(key, options)).toBeNull()
+  const waiting = locks.lock(key)
+  await eventually(async () => (await scene.at(0).inspect(key)).waiters.length === 1)
+  await held.release()
+  expect((await within(8_000, waiting)).held).toBe(true)
+})
 
 // This test fails if `this.#members.some(({ up }) => up)` becomes `this.up` in src/compose/quorum/quorum.ts: the votes stay.
 test('I7: a client that closes takes its votes back from servers whose votes do not count', async () => {
