@@ -138,11 +138,16 @@ export class KeyState extends Line implements Due {
       this.#hold(waiter, { ...grant, deadline: until }, now)
       // Waiters may have joined the line during the confirmation. They have not tried yet.
       this.wake(now)
-    } else if (
-      !this.#outOfPatience(waiter, begun, new LockConnectionError('the lock was not replicated', tooLate), now)
-    ) {
-      this.undone(waiter, now)
+      return
     }
+    if (this.#outOfPatience(waiter, begun, new LockConnectionError('the lock was not replicated', tooLate), now)) return
+    if (!waiter.outdated || typeof deadline !== 'number') return this.undone(waiter, now)
+    // The waiter had been granted a larger token before this client asked, and nevertheless the server still has this
+    // grant. So the larger token is from another server, which was the master before. That one may have granted the lock
+    // to others since, so this grant must not be used (I2), but the server would repeat it until its lease ends (I4).
+    // Each later grant of this server counts, even if its clock is behind.
+    waiter.latest = grant.token + 1
+    this.port.undo(this, waiter)
   }
 
   /** Called when too few replicas have the grant. */
@@ -331,6 +336,7 @@ export class KeyState extends Line implements Due {
       if (lost) this.port.check(waiter, NEVER)
       return
     }
+    if (!waiter.confirming) waiter.outdated = grant.token < waiter.latest
     waiter.latest = Math.max(waiter.latest, grant.token)
     if (waiter.confirming) return
     waiter.confirming = true

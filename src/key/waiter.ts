@@ -130,6 +130,8 @@ export class Waiter {
    * the wait the token of its hold.
    */
   latest = 0
+  /** Whether the grant about which replicas are asked has a smaller token than an earlier grant of this waiter. */
+  outdated = false
   /** When replicas were asked about this waiter's first unconfirmed grant, in monotonic ms. */
   unconfirmedSince: number | undefined
   /** ms from this client's own release to the grant. Set only if the waiter waited for that release. */

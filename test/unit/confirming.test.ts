@@ -123,6 +123,39 @@ test.each(['line', 'queue'] as const)(
   },
 )
 
+// A new master may know an older grant of the waiter than the old one. It may also be a moment behind the old one's clock,
+// so the waiter gets a token that is larger than that of the older grant, but smaller than the last one it has seen.
+test.each(['line', 'queue'] as const)(
+  'I2 I4 a grant that is older than another one, and that a new master still has, is taken back, and the next one counts: %s',
+  async mode => {
+    const { at, confirmations } = replicated()
+    const waiter = await at.start({ id: 'A', mode })
+    const grant = async (token: number, confirm: () => Promise<void>) => {
+      for (const call of at.kind.attempts.open) await call.answer(at.granted({ token }))
+      for (const call of at.kind.tends.open) await call.answer(at.tended([at.granted({ token })]))
+      expect(confirmations.next.args[0].token).toBe(token)
+      await confirm()
+    }
+    const confirm = () => confirmations.next.answer(at.clock.now() + LEASE)
+    const takenBack = async () => {
+      await at.kind.leaves.next.answer()
+      await at.clock.advance(100)
+    }
+    for (const token of [100, 200]) {
+      await grant(token, () => confirmations.next.fail(new LockConnectionError('too few replicas')))
+      await takenBack()
+    }
+    for (const token of [100, 100]) {
+      await grant(token, confirm)
+      expect(await now(waiter.outcome)).toBe('pending')
+      expect([at.kind.attempts.open, at.kind.tends.open]).toEqual([[], []])
+      await takenBack()
+    }
+    await grant(150, confirm)
+    expect(await waiter.outcome).toMatchObject({ token: 150 })
+  },
+)
+
 test('I9 an unfair waiter that is alone asks once, and subscribes to nothing, while its grant is confirmed', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A' })
