@@ -65,9 +65,14 @@ export class Endings {
     this.recent?.sendAgain(concerns, (name, used) => this.begin(name, used))
   }
 
+  /** Called when Redis has released a grant that no waiter of this client wants. */
+  left(name: HoldName): void {
+    this.recent?.add(name, undefined, this.#clock.now())
+  }
+
   /** Releases a grant that no waiter of this client wants. */
   giveBack(name: HoldName): void {
-    this.#kind.giveBack(name).then(() => this.recent?.add(name, undefined, this.#clock.now()), this.#listener.failed)
+    this.#kind.giveBack(name).then(() => this.left(name), this.#listener.failed)
   }
 
   /**

@@ -38,6 +38,8 @@ export interface IoListener {
   doubt(id: string, token: number): void
   /** Releases a hold that has ended here, and that Redis may still have. */
   release(hold: HoldName): void
+  /** Called when Redis has released what a waiter had been granted that no longer waits. */
+  left(hold: HoldName): void
   /**
    * Returns why Redis does not answer although it is connected, or why it does not answer calls for this key; undefined if
    * no reason is known.
@@ -288,8 +290,11 @@ export class Io implements Port {
     })
   }
 
-  leave({ claim }: Waiter): void {
-    this.#cleanups.begin(claim, () => this.#freed(claim.key))
+  leave({ claim, latest }: Waiter): void {
+    this.#cleanups.begin(claim, () => {
+      if (latest > 0) this.#listener.left({ key: claim.key, id: claim.id })
+      this.#freed(claim.key)
+    })
   }
 
   check(waiter: Waiter, token?: number): void {

@@ -142,17 +142,20 @@ export class KeyState extends Line implements Due {
     }
     if (this.#outOfPatience(waiter, begun, new LockConnectionError('the lock was not replicated', tooLate), now)) return
     if (!waiter.outdated || typeof deadline !== 'number') return this.undone(waiter, now)
-    // The waiter had been granted a larger token before this client asked, and nevertheless the server still has this
-    // grant. So the larger token is from another server, which was the master before. That one may have granted the lock
-    // to others since, so this grant must not be used (I2), but the server would repeat it until its lease ends (I4).
-    // Each later grant of this server counts, even if its clock is behind.
-    waiter.latest = grant.token + 1
+    // This grant is older than what was known when this client asked, and nevertheless the server has it. So the server
+    // was not the master when the waiter was granted the lock again, or when this grant was taken back. The former
+    // master may have granted the lock to others since, so this grant must not be used (I2), but the server would repeat
+    // it until its lease ends (I4). Each later grant of this server counts, even if its clock is behind.
+    waiter.latest = grant.token
     this.port.undo(this, waiter)
   }
 
   /** Called when too few replicas have the grant. */
   unconfirmed(waiter: Waiter, begun: number, error: Error, now: number): void {
-    if (waiter.waits && !this.#outOfPatience(waiter, begun, error, now)) this.port.undo(this, waiter)
+    if (!waiter.waits || this.#outOfPatience(waiter, begun, error, now)) return
+    // What is taken back must not be used any more, so it counts as older than it is.
+    waiter.latest += 1
+    this.port.undo(this, waiter)
   }
 
   /** Called after a grant that replicas did not confirm has been taken back. */
@@ -266,7 +269,7 @@ export class KeyState extends Line implements Due {
   end(waiter: Waiter, error: Error | undefined, now: number): void {
     const { end } = inState[waiter.state]
     if (end === 'ignore') return
-    const leaves = end === 'leave' || waiter.confirming || waiter.unanswered > 0
+    const leaves = end === 'leave' || waiter.latest > 0 || waiter.unanswered > 0
     this.present -= 1
     this.#settle(waiter, 'over', now)
     if (leaves) this.port.leave(waiter)
