@@ -142,19 +142,22 @@ export class KeyState extends Line implements Due {
     }
     if (this.#outOfPatience(waiter, begun, new LockConnectionError('the lock was not replicated', tooLate), now)) return
     if (!waiter.outdated || typeof deadline !== 'number') return this.undone(waiter, now)
-    // This grant is older than what was known when this client asked, and nevertheless the server has it. So the server
-    // was not the master when the waiter was granted the lock again, or when this grant was taken back. The former
-    // master may have granted the lock to others since, so this grant must not be used (I2), but the server would repeat
-    // it until its lease ends (I4). Each later grant of this server counts, even if its clock is behind.
-    waiter.latest = grant.token
-    this.port.undo(this, waiter)
+    // When this client asked, this grant was older than one that the waiter had had, or it had been taken back already.
+    // Nevertheless, the server has it, so another server was the master then. That one may have granted the lock to
+    // others since, so this grant must not be used (I2), but this server would repeat it until its lease ends (I4). Each
+    // later grant of this server counts, even if its clock is behind.
+    this.#undo(waiter, grant.token)
   }
 
   /** Called when too few replicas have the grant. */
   unconfirmed(waiter: Waiter, begun: number, error: Error, now: number): void {
-    if (!waiter.waits || this.#outOfPatience(waiter, begun, error, now)) return
-    // What is taken back must not be used any more, so it counts as older than it is.
-    waiter.latest += 1
+    // What is taken back must not be used any more, even if another server still has it.
+    if (waiter.waits && !this.#outOfPatience(waiter, begun, error, now)) this.#undo(waiter, waiter.latest + 1)
+  }
+
+  /** Takes the grant back. The waiter asks again after a pause. Its next grant needs at least the token `latest`. */
+  #undo(waiter: Waiter, latest: number): void {
+    waiter.latest = latest
     this.port.undo(this, waiter)
   }
 

@@ -3,7 +3,7 @@
  * on as a replica.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { LockConnectionError } from '../../src/index.ts'
+import { type ClientOptions, LockConnectionError } from '../../src/index.ts'
 import { kinds } from '../kit/kinds.ts'
 import { aborted, heard, rejection, within, wordsOf } from '../kit/outcomes.ts'
 import { parkQuietly, ways } from '../kit/parking.ts'
@@ -15,7 +15,7 @@ import { eventually, sleep } from '../kit/time.ts'
 const patient = { lease: 60_000, waiterTtl: 3_000 }
 
 /** Starts a master, a replica whose link can be cut, and two clients that each reach the master through a proxy. */
-async function scene({ client } = kinds[0]!, options = patient) {
+async function scene({ client } = kinds[0]!, options: ClientOptions = patient) {
   const atOnce = ['--repl-diskless-sync-delay', '0']
   const [master, replica] = [await ownServer(...atOnce), await ownServer(...atOnce)]
   const redis = plainRedis(replica.url)

@@ -165,8 +165,8 @@ describe('with a replica that does not receive writes', () => {
   })
 
   // This test fails if `if (!this.port.confirms)` becomes `if (true)` in src/key/key-state.ts: the first waiter gets
-  // the lock, although no replica knows of it. It also fails if `this.port.undo(this, waiter)` becomes
-  // `this.undone(waiter, now)` in src/key/key-state.ts: the hand-off is not undone, and the next waiter does not get
+  // the lock, although no replica knows of it. It also fails if `this.#undo(waiter, waiter.latest + 1)`
+  // becomes `this.undone(waiter, now)` in src/key/key-state.ts: the hand-off is not undone, and the next waiter does not get
   // the lock. It also fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = micros + 60000000` in
   // lua/mutex/tend.lua: the first waiter gets a ticket that is a minute ahead, and so joins the queue again behind
   // later waiters. (With a ticket of the present moment, the test would pass: the first waiter joins again as soon as
