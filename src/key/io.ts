@@ -291,9 +291,10 @@ export class Io implements Port {
   }
 
   leave({ claim, latest }: Waiter): void {
+    const { key, id } = claim
     this.#cleanups.begin(claim, () => {
-      if (latest > 0) this.#listener.left({ key: claim.key, id: claim.id })
-      this.#freed(claim.key)
+      if (latest > 0) this.#listener.left({ key, id })
+      this.#freed(key)
     })
   }
 

@@ -342,10 +342,11 @@ export class KeyState extends Line implements Due {
       if (lost) this.port.check(waiter, NEVER)
       return
     }
-    if (!waiter.confirming) waiter.outdated = grant.token < waiter.latest
-    waiter.latest = Math.max(waiter.latest, grant.token)
+    const { latest } = waiter
+    waiter.latest = Math.max(latest, grant.token)
     if (waiter.confirming) return
     waiter.confirming = true
+    waiter.outdated = grant.token < latest
     this.port.confirm(this, waiter, grant, now)
   }
 

@@ -135,9 +135,9 @@ describe('failover to a replica that missed releases', () => {
 
   // This test fails if `!waiter.outdated || typeof deadline !== 'number'` becomes `true` in src/key/key-state.ts: the new
   // master repeats the waiter's first grant, and the client asks again and again. It also fails if ` || grant.token !==
-  // this.latest` is removed in src/key/waiter.ts: the lease has the token of the first grant. It also fails if `if (latest
-  // > 0) this.#listener.left({ key: claim.key, id: claim.id })` is removed in src/key/io.ts: the new master has the grant
-  // of the single attempt until its lease ends.
+  // this.latest` is removed in src/key/waiter.ts: the lease has the token of the first grant. It also fails if
+  // `if (latest > 0) this.#listener.left({ key, id })` is removed in src/key/io.ts: the new master has the grant of the
+  // single attempt until its lease ends.
   test.each(ways)('I2 I4: what replicas did not confirm is taken back there, too (fair: %s)', async fair => {
     const at = await scene(undefined, { ...patient, replicas: { min: 1, timeout: 1_000 } })
     const { replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = at
