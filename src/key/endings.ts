@@ -42,9 +42,8 @@ export class Endings {
       .release(name, used)
       .then(
         released => {
-          const now = this.#clock.now()
-          this.recent?.add(name, used, now)
-          this.#listener.released(name.key, released, now)
+          this.recent?.add(name, used)
+          this.#listener.released(name.key, released, this.#clock.now())
         },
         error => {
           this.#listener.unanswered(name.key)
@@ -65,14 +64,9 @@ export class Endings {
     this.recent?.sendAgain(concerns, (name, used) => this.begin(name, used))
   }
 
-  /** Called when Redis has released a grant that no waiter of this client wants. */
-  left(name: HoldName): void {
-    this.recent?.add(name, undefined, this.#clock.now())
-  }
-
   /** Releases a grant that no waiter of this client wants. */
   giveBack(name: HoldName): void {
-    this.#kind.giveBack(name).then(() => this.left(name), this.#listener.failed)
+    this.#kind.giveBack(name).then(() => this.recent?.add(name), this.#listener.failed)
   }
 
   /**

@@ -259,7 +259,7 @@ export class Holds implements Due, Succession {
         answer => {
           if (answer) {
             const now = this.#clock.now()
-            this.endings.recent?.add(hold.name, hold.run?.last, now)
+            this.endings.recent?.add(hold.name, hold.run?.last)
             this.#follow(hold.key, answer, now)
             if (answer.ended) this.#listener.released(hold, now - hold.since)
             else this.#lose(hold, 'Redis no longer knew this hold when it was released')

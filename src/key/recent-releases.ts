@@ -38,7 +38,7 @@ const MOST = 5_000
 interface Ended {
   readonly name: HoldName
   /** The last token that this client issued in hand-offs. */
-  readonly used: number | undefined
+  readonly used?: number | undefined
 }
 
 export class RecentReleases {
@@ -54,8 +54,8 @@ export class RecentReleases {
   }
 
   /** Called when Redis has released a hold. */
-  add(name: HoldName, used: number | undefined, now: number): void {
-    if (this.#newer.length >= MOST || now - this.#begun >= SPAN) this.#age(now)
+  add(name: HoldName, used?: number): void {
+    this.#age()
     this.#newer.push({ name, used })
   }
 
@@ -64,7 +64,7 @@ export class RecentReleases {
    * next connection leads to another call of this method.
    */
   async sendAgain(concerns: (key: string) => boolean, release: (name: HoldName, used?: number) => void): Promise<void> {
-    this.#age(this.#clock.now())
+    this.#age()
     const places = new Map<string, Map<string, Ended>>()
     for (const ended of [...this.#older, ...this.#newer]) {
       const { key, id } = ended.name
@@ -79,7 +79,8 @@ export class RecentReleases {
     await Promise.allSettled(asking)
   }
 
-  #age(now: number): void {
+  #age(): void {
+    const now = this.#clock.now()
     if (this.#newer.length < MOST && now - this.#begun < SPAN) return
     this.#older = now - this.#begun < 2 * SPAN ? this.#newer : []
     this.#newer = []
