@@ -100,6 +100,7 @@ export class KindClient<State = unknown> {
       waiting: waiter => observer.tell('waiting', waiter, this),
       doubt: (id, token) => this.holding.doubt(id, token),
       release: hold => this.holding.endings.begin(hold),
+      left: hold => this.holding.endings.recent?.add(hold),
       trouble: key => backend.trouble(key),
       failed,
     })

@@ -67,7 +67,7 @@ export class Endings {
 
   /** Releases a grant that no waiter of this client wants. */
   giveBack(name: HoldName): void {
-    this.#kind.giveBack(name).then(() => this.recent?.add(name, undefined, this.#clock.now()), this.#listener.failed)
+    this.#kind.giveBack(name).then(() => this.recent?.add(name), this.#listener.failed)
   }
 
   /**

@@ -38,6 +38,8 @@ export interface IoListener {
   doubt(id: string, token: number): void
   /** Releases a hold that has ended here, and that Redis may still have. */
   release(hold: HoldName): void
+  /** Called when Redis has released what a waiter had been granted that no longer waits. */
+  left(hold: HoldName): void
   /**
    * Returns why Redis does not answer although it is connected, or why it does not answer calls for this key; undefined if
    * no reason is known.
@@ -292,8 +294,12 @@ export class Io implements Port {
     })
   }
 
-  leave({ claim }: Waiter): void {
-    this.#cleanups.begin(claim, () => this.#freed(claim.key))
+  leave({ claim, latest }: Waiter): void {
+    const { key, id } = claim
+    this.#cleanups.begin(claim, () => {
+      if (latest > 0) this.#listener.left({ key, id })
+      this.#freed(key)
+    })
   }
 
   check(waiter: Waiter, token?: number): void {

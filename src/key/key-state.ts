@@ -138,16 +138,27 @@ export class KeyState extends Line implements Due {
       this.#hold(waiter, { ...grant, deadline: until }, now)
       // Waiters may have joined the line during the confirmation. They have not tried yet.
       this.wake(now)
-    } else if (
-      !this.#outOfPatience(waiter, begun, new LockConnectionError('the lock was not replicated', tooLate), now)
-    ) {
-      this.undone(waiter, now)
+      return
     }
+    if (this.#outOfPatience(waiter, begun, new LockConnectionError('the lock was not replicated', tooLate), now)) return
+    if (!waiter.outdated || typeof deadline !== 'number') return this.undone(waiter, now)
+    // When this client asked, this grant was older than one that the waiter had had, or it had been taken back already.
+    // Nevertheless, the server has it, so another server was the master then. That one may have granted the lock to
+    // others since, so this grant must not be used (I2), but this server would repeat it until its lease ends (I4). Each
+    // later grant of this server counts, even if its clock is behind.
+    this.#undo(waiter, grant.token)
   }
 
   /** Called when too few replicas have the grant. */
   unconfirmed(waiter: Waiter, begun: number, error: Error, now: number): void {
-    if (waiter.waits && !this.#outOfPatience(waiter, begun, error, now)) this.port.undo(this, waiter)
+    // What is taken back must not be used any more, even if another server still has it.
+    if (waiter.waits && !this.#outOfPatience(waiter, begun, error, now)) this.#undo(waiter, waiter.latest + 1)
+  }
+
+  /** Takes the grant back. The waiter asks again after a pause. Its next grant needs at least the token `latest`. */
+  #undo(waiter: Waiter, latest: number): void {
+    waiter.latest = latest
+    this.port.undo(this, waiter)
   }
 
   /** Called after a grant that replicas did not confirm has been taken back. */
@@ -261,7 +272,7 @@ export class KeyState extends Line implements Due {
   end(waiter: Waiter, error: Error | undefined, now: number): void {
     const { end } = inState[waiter.state]
     if (end === 'ignore') return
-    const leaves = end === 'leave' || waiter.confirming || waiter.unanswered > 0
+    const leaves = end === 'leave' || waiter.latest > 0 || waiter.unanswered > 0
     this.present -= 1
     this.#settle(waiter, 'over', now)
     if (leaves) this.port.leave(waiter)
@@ -331,9 +342,11 @@ export class KeyState extends Line implements Due {
       if (lost) this.port.check(waiter, NEVER)
       return
     }
-    waiter.latest = Math.max(waiter.latest, grant.token)
+    const { latest } = waiter
+    waiter.latest = Math.max(latest, grant.token)
     if (waiter.confirming) return
     waiter.confirming = true
+    waiter.outdated = grant.token < latest
     this.port.confirm(this, waiter, grant, now)
   }
 

@@ -15,7 +15,8 @@
  *
  * - I5: a hold's id is used for one call only. So a hold that was released in this client is never its hold again, and
  *   to release it late or twice ends no other hold. (A grant that replicas did not confirm is taken back too, but its
- *   waiter goes on with the same id. So that is no release, and is not remembered.)
+ *   waiter goes on with the same id. So it is remembered only when the wait has ended. Until then, the waiter's own
+ *   requests find the grant if the new master has it, and take it back there: `confirmed` in key-state.ts.)
  * - I4: a waiter that the old master served may still be in the queue of the new one, and is granted the lock there. Its
  *   client receives the message of that grant, has no such waiter, and gives the grant back (session.ts).
  * - Memory: two lists, the older of which is forgotten when the newer one is `SPAN` old or has `MOST` entries. A release
@@ -37,7 +38,7 @@ const MOST = 5_000
 interface Ended {
   readonly name: HoldName
   /** The last token that this client issued in hand-offs. */
-  readonly used: number | undefined
+  readonly used?: number | undefined
 }
 
 export class RecentReleases {
@@ -52,8 +53,8 @@ export class RecentReleases {
     this.#clock = clock
   }
 
-  /** Called when Redis has answered a release. */
-  add(name: HoldName, used: number | undefined, now: number): void {
+  /** Called when Redis has released a hold. */
+  add(name: HoldName, used?: number, now = this.#clock.now()): void {
     if (this.#newer.length >= MOST || now - this.#begun >= SPAN) this.#age(now)
     this.#newer.push({ name, used })
   }

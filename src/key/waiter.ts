@@ -70,7 +70,7 @@ export type State = Place | 'holding' | 'over'
  *            asks Redis whether the hold still exists. `take-back`: the client gives the grant back.
  *   end      The caller gives up, or an attempt fails. Redis may have queued the waiter or granted it the lock. A
  *            request can undo both. `leave`: the client always sends this request. `asked`: the client sends it only
- *            if an attempt is unanswered. While a grant is being confirmed, it always sends it.
+ *            if an attempt is unanswered, or if the waiter had a grant that replicas did not confirm.
  */
 export const inState = {
   arriving: { message: 'ignore', refused: 'wait', again: 'stand', grant: 'take', end: 'asked' },
@@ -126,10 +126,13 @@ export class Waiter {
   /** According to a message, the grant with this token was taken away before the waiter received it; 0 if none. */
   lost = 0
   /**
-   * If replicas have to confirm grants: the largest token that this waiter has been granted so far. Otherwise 0, or after
-   * the wait the token of its hold.
+   * If replicas have to confirm grants: the smallest token that a grant of this waiter must have now. That is the largest
+   * token that it has been granted so far, or if that grant was taken back, the next number. Otherwise 0, or after the
+   * wait the token of its hold.
    */
   latest = 0
+  /** Whether the grant about which replicas are asked had a token smaller than `latest` already then. */
+  outdated = false
   /** When replicas were asked about this waiter's first unconfirmed grant, in monotonic ms. */
   unconfirmedSince: number | undefined
   /** ms from this client's own release to the grant. Set only if the waiter waited for that release. */

@@ -3,10 +3,10 @@
  * on as a replica.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { LockConnectionError } from '../../src/index.ts'
+import { type ClientOptions, LockConnectionError } from '../../src/index.ts'
 import { kinds } from '../kit/kinds.ts'
 import { aborted, heard, rejection, within, wordsOf } from '../kit/outcomes.ts'
-import { parkQuietly } from '../kit/parking.ts'
+import { parkQuietly, ways } from '../kit/parking.ts'
 import { frameProxy, warm } from '../kit/proxies.ts'
 import { bluntRedis, client, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
 import { Replication } from '../kit/replication.ts'
@@ -15,9 +15,9 @@ import { eventually, sleep } from '../kit/time.ts'
 const patient = { lease: 60_000, waiterTtl: 3_000 }
 
 /** Starts a master, a replica whose link can be cut, and two clients that each reach the master through a proxy. */
-async function scene({ client } = kinds[0]!, options = patient) {
-  const master = await ownServer()
-  const replica = await ownServer()
+async function scene({ client } = kinds[0]!, options: ClientOptions = patient) {
+  const atOnce = ['--repl-diskless-sync-delay', '0']
+  const [master, replica] = [await ownServer(...atOnce), await ownServer(...atOnce)]
   const redis = plainRedis(replica.url)
   const replication = await Replication.begin(
     { url: master.url, redis: bluntRedis(master.url) },
@@ -131,6 +131,40 @@ describe('failover to a replica that missed releases', () => {
     await nothingLeft(redis, other, key)
     await kept.renew()
     expect(await kept.release()).toBe(true)
+  })
+
+  // This test fails if `!waiter.outdated || typeof deadline !== 'number'` becomes `true` in src/key/key-state.ts: the new
+  // master repeats the waiter's first grant, and the client asks again and again. It also fails if ` || grant.token !==
+  // this.latest` is removed in src/key/waiter.ts: the lease has the token of the first grant. It also fails if
+  // `if (latest > 0) this.#listener.left({ key, id })` is removed in src/key/io.ts: the new master has the grant of the
+  // single attempt until its lease ends.
+  test.each(ways)('I2 I4: what replicas did not confirm is taken back there, too (fair: %s)', async fair => {
+    const at = await scene(undefined, { ...patient, replicas: { min: 1, timeout: 1_000 } })
+    const { replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = at
+    await ownServer('--replicaof', '127.0.0.1', String(replica.port))
+    const confirmation = mine.rule({ direction: 'up', name: 'wait' }, 'hold')
+    const wait = holder.lock(key, { fair })
+    const tried = freshKey('tried')
+    const attempt = rejection(holder.tryLock(tried, { fair }), LockConnectionError)
+    await eventually(() => other.isLocked(tried))
+    await confirmation.happened
+    await loseWrites()
+    await promote()
+    const token = async () => (await other.inspect(key)).fencingToken ?? 0
+    const first = await token()
+    confirmation.lift()
+    await eventually(async () => (await token()) > first)
+    const second = await token()
+    await attempt
+    await eventually(async () => !(await other.isLocked(tried)))
+    // The next request for the lock reaches only the new master.
+    await mine.rule({ direction: 'up', name: 'acquire', times: 1 }, 'drop').happened
+    await eventually(async () => (await redis.wait(1, 500)) === 1, 15_000)
+    for (const proxy of [mine, theirs]) proxy.switchTo(replica.url)
+    const leases = await within(8_000, Promise.all([wait, other.lock(tried)]))
+    expect(leases[0].fencingToken).toBeGreaterThan(second)
+    for (const lease of leases) expect(await lease.release()).toBe(true)
+    await nothingLeft(redis, holder, key)
   })
 })
 

@@ -100,7 +100,7 @@ describe('with a replica that receives writes', () => {
 
 describe('with a replica that does not receive writes', () => {
   // This test fails if `if (!this.port.confirms)` becomes `if (true)` in src/key/key-state.ts: the attempt gets the
-  // lock, although no replica knows of it. It also fails if `waiter.confirming || waiter.unanswered > 0` becomes
+  // lock, although no replica knows of it. It also fails if `waiter.latest > 0 || waiter.unanswered > 0` becomes
   // `waiter.unanswered > 0` in src/key/key-state.ts: the lock is not free until the lease ends.
   test.each(ways)('a single attempt rejects, and the lock is free (fair: %s)', async fair => {
     const { key, careful, careless, loseWrites } = await scene()
@@ -132,7 +132,7 @@ describe('with a replica that does not receive writes', () => {
 
   // This test fails if `waiter.unconfirmedSince ??= begun` becomes `waiter.unconfirmedSince = begun` in
   // src/key/key-state.ts: the call's outageTimeout begins again with each grant, so the call waits for ever. It also
-  // fails if `waiter.confirming || waiter.unanswered > 0` becomes `waiter.unanswered > 0` in src/key/key-state.ts: the
+  // fails if `waiter.latest > 0 || waiter.unanswered > 0` becomes `waiter.unanswered > 0` in src/key/key-state.ts: the
   // last grant of an unfair caller is not undone.
   test.each(ways)('I6: if the replica stays away, the call rejects after outageTimeout (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
@@ -145,7 +145,7 @@ describe('with a replica that does not receive writes', () => {
 
   // This test fails if `clock.after(timeout, ` becomes `clock.after(2 ** 30, ` in src/key/limits.ts: the call with a
   // timeout keeps waiting. It also fails if `audience.add(tell)` is removed in src/key/limits.ts: the call with a
-  // signal keeps waiting. It also fails if `waiter.confirming || waiter.unanswered > 0` becomes `waiter.unanswered > 0`
+  // signal keeps waiting. It also fails if `waiter.latest > 0 || waiter.unanswered > 0` becomes `waiter.unanswered > 0`
   // in src/key/key-state.ts: the grant to an unfair caller that gave up is not undone.
   test.each(ways)('I6 I7: timeout and abort end the wait for a confirmation (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
@@ -165,8 +165,8 @@ describe('with a replica that does not receive writes', () => {
   })
 
   // This test fails if `if (!this.port.confirms)` becomes `if (true)` in src/key/key-state.ts: the first waiter gets
-  // the lock, although no replica knows of it. It also fails if `this.port.undo(this, waiter)` becomes
-  // `this.undone(waiter, now)` in src/key/key-state.ts: the hand-off is not undone, and the next waiter does not get
+  // the lock, although no replica knows of it. It also fails if `this.#undo(waiter, waiter.latest + 1)`
+  // becomes `this.undone(waiter, now)` in src/key/key-state.ts: the hand-off is not undone, and the next waiter does not get
   // the lock. It also fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = micros + 60000000` in
   // lua/mutex/tend.lua: the first waiter gets a ticket that is a minute ahead, and so joins the queue again behind
   // later waiters. (With a ticket of the present moment, the test would pass: the first waiter joins again as soon as

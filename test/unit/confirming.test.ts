@@ -123,6 +123,37 @@ test.each(['line', 'queue'] as const)(
   },
 )
 
+// A new master may have a grant that was taken back at the old one. Its clock may also be behind, so that its next token
+// is larger than that of this grant, but smaller than the last one that the waiter has seen.
+test.each(['line', 'queue'] as const)(
+  'I2 I4 a grant that was taken back, and that a new master has nevertheless, is taken back there, and the next one counts: %s',
+  async mode => {
+    const { at, confirmations } = replicated()
+    const waiter = await at.start({ id: 'A', mode })
+    const grant = async (token: number, confirm: () => Promise<void>) => {
+      for (const call of at.kind.attempts.open) await call.answer(at.granted({ token }))
+      for (const call of at.kind.tends.open) await call.answer(at.tended([at.granted({ token })]))
+      expect(confirmations.next.args[0].token).toBe(token)
+      await confirm()
+    }
+    const confirm = () => confirmations.next.answer(at.clock.now() + LEASE)
+    const takenBack = async () => {
+      await at.kind.leaves.next.answer()
+      await at.clock.advance(100)
+    }
+    for (const token of [100, 200]) {
+      await grant(token, () => confirmations.next.fail(new LockConnectionError('too few replicas')))
+      await takenBack()
+      await grant(100, confirm)
+      expect(await now(waiter.outcome)).toBe('pending')
+      expect([at.kind.attempts.open, at.kind.tends.open]).toEqual([[], []])
+      await takenBack()
+    }
+    await grant(150, confirm)
+    expect(await waiter.outcome).toMatchObject({ token: 150 })
+  },
+)
+
 test('I9 an unfair waiter that is alone asks once, and subscribes to nothing, while its grant is confirmed', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A' })

@@ -49,6 +49,7 @@ export class Room {
         this.holding.doubt(id, token)
       },
       release: hold => this.holding.endings.begin(hold),
+      left: hold => this.holding.endings.recent?.add(hold),
       trouble: () => undefined,
       failed,
     })
