@@ -212,3 +212,34 @@ test('I2: a server to which the first connection is being made may decide which 
   await clock.advance(20)
   expect(asked).toEqual(['raise 0'])
 })
+
+/**
+ * Two calls of one owner ask at once. Servers 0 and 1 vote for the first one with different tokens, so server 0 is asked to
+ * write the larger one. Then the first call loses a vote, and both servers vote for the second call.
+ */
+// This test fails if `this.#raised(ballot)` becomes `ballot.raised` in src/compose/quorum/ballots.ts: the second call is
+// granted with a token that server 0 is about to replace for all holds of the owner.
+test('I5: a call is not granted with a smaller token than servers are to write for its owner', async () => {
+  const clock = new FakeClock()
+  const places = [0, 1, 2].map(() => ({
+    member: { up: true, counts: () => true, problemFor: () => undefined, epoch: 0, keepsSince: 0 },
+    kind: {},
+    vote: () => new Promise(() => {}),
+  }))
+  const ballots = ballotsOver(places, clock)
+  const [first, second] = ['a', 'b'].map(id =>
+    ballots.of({ key: 'k', id, owner: 'me', label: '', lease: 600, headStart: 0 }),
+  )
+  const votes = (ballot: typeof first, server: number, token: number) =>
+    ballots.voted(ballot!, server, { granted: true, token, deadline: clock.now() + 600, via: 'immediate' })
+  votes(first, 0, 1_000)
+  votes(first, 1, 2_000)
+  ballots.changed(first!)
+  await clock.advance(100)
+  ballots.taken(1, 'a', 2_000)
+  ballots.changed(first!)
+  for (const server of [0, 1]) votes(second, server, 1_000)
+  ballots.changed(second!)
+  await clock.advance(100)
+  expect(second!.granted).toBeUndefined()
+})

@@ -393,7 +393,7 @@ export class Ballots implements BallotBox {
     const votes = this.live(ballot)
     if (votes.length < this.majority || this.#awaitsRefusals(ballot)) return
     const shared = this.sharedToken(ballot)
-    const token = shared ?? Math.max(ballot.raised, commonToken(votes, this.majority))
+    const token = shared ?? Math.max(this.#raised(ballot), commonToken(votes, this.majority))
     const agreed = votes.filter(vote => vote.token === token)
     if (agreed.length >= this.majority) {
       const deadline = untilMajority(
@@ -463,6 +463,17 @@ export class Ballots implements BallotBox {
       if (other.claim.key === key && other.claim.owner === owner && this.until(other) > this.#clock.now()) return token
     }
     return undefined
+  }
+
+  /**
+   * Returns the largest token that servers were asked to write for the claim, or for another one of its owner: they write
+   * it for all holds of the owner.
+   */
+  #raised({ claim: { id, key, owner }, raised }: Ballot): number {
+    let most = raised
+    for (const other of owner === id ? [] : this.#all.values())
+      if (other.claim.key === key && other.claim.owner === owner) most = Math.max(most, other.raised)
+    return most
   }
 
   /**
