@@ -1,5 +1,6 @@
 // Takes the names of the failed steps and the JSON reports of the test runs. Prints each failure with its reason, the
-// failed steps, and the overall verdict as the last line, so that the end of a long log shows what failed. A skipped test counts as a failure, because every server
+// failed steps, and the overall verdict as the last line, so that the end of a long log shows what failed. A skipped
+// test counts as a failure, because every server
 // that the tests need is available where this script runs.
 import { existsSync, readFileSync } from 'node:fs'
 

@@ -4,8 +4,8 @@
  *     held ──▶ releasing ──▶ released       If the lock is handed on, `released` follows `held` directly.
  *       └──────────┴───────▶ lost
  *
- * This file has no timers and no I/O. keeping.ts renews the hold, holds.ts releases it, and its `KeyState` hands it on. They call
- * the methods below to say what has happened. Users see the hold as a `Lease`.
+ * This file has no timers and no I/O. keeping.ts renews the hold, holds.ts releases it, and its `KeyState` hands it on.
+ * They call the methods below to say what has happened. Users see the hold as a `Lease`.
  *
  * Each call of `remaining` computes from the clock how long this client can still rely on the hold. So the result is
  * right even if timers cannot run (a blocked event loop, a stopped process). Losing the hold is a separate step,
