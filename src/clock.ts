@@ -29,7 +29,7 @@ export const LONGEST = 2 ** 31 - 1
 
 /** The time of day has jumped if it has moved by this many ms more, or less, than `performance.now()`. */
 const JUMP = 100
-/** If the system reports its uptime in whole seconds, a difference of this many ms proves nothing. */
+/** On a system that reports its uptime in whole seconds, a difference of this many ms proves nothing. */
 const COARSE = 1_500
 /**
  * The time of day is read at most once in this many ms in which the process runs. So a suspension is noticed at most this
@@ -61,6 +61,8 @@ class SystemClock implements Clock {
   /** By how many ms the time of day, and the uptime, were ahead of `performance.now()` when they were last read. */
   #day = Date.now() - performance.now()
   #uptime = uptime() * 1_000 - performance.now()
+  /** Whether each uptime read so far was in whole seconds. Where it has a fraction, one reading in a hundred has none. */
+  #coarse = true
   #rereadAt = 0
   #comparedAt = 0
   /** The jumps of the time of day that no suspension explains, oldest first, with the times when they were noticed. */
@@ -103,7 +105,8 @@ class SystemClock implements Clock {
     const seconds = uptime()
     if (performance.now() - now > INTERRUPTED) return
     const up = seconds * 1_000 - now - this.#uptime
-    const error = Number.isInteger(seconds) ? COARSE : JUMP
+    this.#coarse &&= Number.isInteger(seconds)
+    const error = this.#coarse ? COARSE : JUMP
     // The time of day is more precise than the uptime, unless it was set as well.
     const suspended = up > error ? (Math.abs(up - day) < error ? day : up) : 0
     this.#uptime += up
