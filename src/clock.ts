@@ -62,7 +62,7 @@ class SystemClock implements Clock {
   #day = Date.now() - performance.now()
   #uptime = uptime() * 1_000 - performance.now()
   /** Whether each uptime read so far was in whole seconds. Where it has a fraction, one reading in a hundred has none. */
-  #coarse = true
+  #coarse = Number.isInteger(uptime())
   #rereadAt = 0
   #comparedAt = 0
   /** The jumps of the time of day that no suspension explains, oldest first, with the times when they were noticed. */
