@@ -178,7 +178,7 @@ test('I8: if all servers have answered, and a vote has come meanwhile, they are 
   ballots.changed(ballot)
   clock.block(1)
   const renewing = new Renewals(ballots, clock).renew([{ hold, token: 1_000, ms: 20_000 }])
-  for (let turns = 0; turns < 20 && ballots.votes(ballot).length > 1; turns++) await Promise.resolve()
+  for (let turns = 0; turns < 20 && ballot.votes().length > 1; turns++) await Promise.resolve()
   votes(2)
   expect((await now(renewing)) as number[]).toEqual([clock.now() + 19_800])
 })

@@ -11,7 +11,7 @@
  * clearing.
  */
 import { channel } from 'node:diagnostics_channel'
-import type { Timer } from '../../clock.ts'
+import type { Clock, Timer } from '../../clock.ts'
 import type { Claim, Granted, Queued, Refused, Via, VoteMode } from '../../kind.ts'
 import { DRIFT } from './leases.ts'
 import type { Member, Place } from './member.ts'
@@ -107,6 +107,9 @@ export class Seat {
 export class Ballot {
   readonly claim: Claim
   readonly seats: readonly Seat[]
+  readonly #members: readonly Member[]
+  readonly #majority: number
+  readonly #clock: Clock
   /** The grant that the caller receives; undefined while the claim is not granted. */
   granted: Granted | undefined
   /**
@@ -138,11 +141,12 @@ export class Ballot {
   /** How often this client has asked all servers for more votes since it last gave votes back. */
   looks = 0
 
-  constructor(claim: Claim, servers: number) {
+  constructor(claim: Claim, { members, majority }: Pick<BallotBox, 'members' | 'majority'>, clock: Clock) {
     this.claim = claim
-    const seats: Seat[] = []
-    while (seats.length < servers) seats.push(new Seat())
-    this.seats = seats
+    this.seats = members.map(() => new Seat())
+    this.#members = members
+    this.#majority = majority
+    this.#clock = clock
   }
 
   /** How many servers have voted for the claim, whether or not their votes count. */
@@ -150,6 +154,48 @@ export class Ballot {
     let voted = 0
     for (const { vote } of this.seats) if (vote) voted += 1
     return voted
+  }
+
+  /** Returns whether new votes of the server count for the claim. */
+  counts(server: number): boolean {
+    return (this.#members[server] as Member).counts(this.claim.key)
+  }
+
+  /**
+   * The time until which a majority has granted the claim, as far as this client knows; 0: no majority has granted it.
+   */
+  get until(): number {
+    const ends = this.votes().map(({ deadline }) => deadline)
+    return untilMajority(ends, this.#majority)
+  }
+
+  /** The valid votes for the claim whose leases have not ended. */
+  get live(): Granted[] {
+    return this.votes(this.#clock.now())
+  }
+
+  /** Returns the valid votes for the claim (`Seat.counted`) whose leases end after `from`. */
+  votes(from = Number.NEGATIVE_INFINITY): Granted[] {
+    const votes: Granted[] = []
+    for (const [i, { vote, counted }] of this.seats.entries()) {
+      const counts = vote && counted && vote.deadline > from && !this.#members[i]?.repeats
+      if (counts && !this.mayHaveForgotten(i)) votes.push(vote)
+    }
+    return votes
+  }
+
+  /**
+   * Returns whether the server may have lost the hold of another caller: another server still reports a hold whose lease
+   * may have begun before this server's start. This client does not know for how long that caller has asked. So a vote
+   * of this server does not count until that lease is over, or the other server votes as well (I1).
+   */
+  mayHaveForgotten(server: number): boolean {
+    const { keepsSince } = this.seats[server] as Seat
+    if (this.granted || keepsSince === Number.NEGATIVE_INFINITY) return false
+    for (const { vote, seen } of this.seats) {
+      if (!vote && seen && seen.begun < keepsSince && seen.ends > this.#clock.now()) return true
+    }
+    return false
   }
 }
 
@@ -200,10 +246,6 @@ export interface BallotBox {
   readonly members: readonly Member[]
   readonly majority: number
   get(id: string): Ballot | undefined
-  /** Returns the valid votes for the claim (`Seat.counted`). */
-  votes(ballot: Ballot): Granted[]
-  /** Returns the valid votes for the claim whose leases have not ended. */
-  live(ballot: Ballot): Granted[]
   /** Returns the token by which another call of the claim's owner has the lock; undefined if there is none. */
   sharedToken(ballot: Ballot): number | undefined
   /** Sends a request of the claim to the server. Calls `answered` with the answer, or with the error. */

@@ -99,7 +99,7 @@ export class Ballots implements BallotBox {
     let ballot = this.#all.get(claim.id)
     this.asks(claim.key, claim.lease)
     if (!ballot) {
-      ballot = new Ballot(claim, this.places.length)
+      ballot = new Ballot(claim, this, this.#clock)
       this.#all.set(claim.id, ballot)
     }
     ballot.over = false
@@ -121,10 +121,6 @@ export class Ballots implements BallotBox {
    */
   reconsider(): void {
     for (const ballot of [...this.#all.values()]) this.changed(ballot)
-  }
-
-  counts({ claim }: Ballot, server: number): boolean {
-    return (this.places[server] as Place).member.counts(claim.key)
   }
 
   /**
@@ -205,7 +201,7 @@ export class Ballots implements BallotBox {
     const { vote } = seat
     const { epoch, keepsSince } = (this.places[server] as Place).member
     const confirms = vote !== undefined && seat.counted && seat.epoch === epoch
-    seat.counted = ballot.granted ? grant.token === ballot.granted.token : confirms || this.counts(ballot, server)
+    seat.counted = ballot.granted ? grant.token === ballot.granted.token : confirms || ballot.counts(server)
     seat.epoch = epoch
     seat.keepsSince = keepsSince
     // An answer that only confirms the vote, or only changes its token, is not a new grant. So the vote keeps its
@@ -240,7 +236,7 @@ export class Ballots implements BallotBox {
     ballot.ticket ??= ticket
     if (!ballot.granted) return
     ballot.reported = false
-    if (this.until(ballot) <= this.#clock.now()) ballot.granted = undefined
+    if (ballot.until <= this.#clock.now()) ballot.granted = undefined
   }
 
   /**
@@ -342,47 +338,6 @@ export class Ballots implements BallotBox {
     } else if (ballot.ticket !== undefined && !ballot.granted && !ballot.over) this.looks.hope(ballot)
   }
 
-  /**
-   * Returns the time until which a majority has granted the claim, as far as this client knows; 0: no majority has
-   * granted it.
-   */
-  until(ballot: Ballot): number {
-    const votes = this.votes(ballot)
-    return untilMajority(
-      votes.map(({ deadline }) => deadline),
-      this.majority,
-    )
-  }
-
-  /** Returns the valid votes for the claim (`Seat.counted`) whose leases end after `from`. */
-  votes(ballot: Ballot, from = Number.NEGATIVE_INFINITY): Granted[] {
-    const votes: Granted[] = []
-    for (const [i, { vote, counted }] of ballot.seats.entries()) {
-      const counts = vote && counted && vote.deadline > from && !this.members[i]?.repeats
-      if (counts && !this.mayHaveForgotten(ballot, i)) votes.push(vote)
-    }
-    return votes
-  }
-
-  /**
-   * Returns whether the server may have lost the hold of another caller: another server still reports a hold whose lease
-   * may have begun before this server's start. This client does not know for how long that caller has asked. So a vote
-   * of this server does not count until that lease is over, or the other server votes as well (I1).
-   */
-  mayHaveForgotten({ granted, seats }: Ballot, server: number): boolean {
-    const { keepsSince } = seats[server] as Seat
-    if (granted || keepsSince === Number.NEGATIVE_INFINITY) return false
-    for (const { vote, seen } of seats) {
-      if (!vote && seen && seen.begun < keepsSince && seen.ends > this.#clock.now()) return true
-    }
-    return false
-  }
-
-  /** Returns the valid votes for the claim whose leases have not ended. */
-  live(ballot: Ballot): Granted[] {
-    return this.votes(ballot, this.#clock.now())
-  }
-
   /** Grants the claim if a majority has voted with the same token. If their tokens differ, makes the servers agree. */
   #elect(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
@@ -390,10 +345,11 @@ export class Ballots implements BallotBox {
     ballot.token = undefined
     if (ballot.voted < this.majority) return
     // A server whose vote has lapsed may have granted the lock to another claim since, so only live votes count.
-    const votes = this.live(ballot)
+    const votes = ballot.live
     if (votes.length < this.majority || this.#awaitsRefusals(ballot)) return
     const shared = this.sharedToken(ballot)
-    const token = shared ?? Math.max(this.#raised(ballot), commonToken(votes, this.majority))
+    const raised = [ballot, ...this.#others(ballot)].map(each => each.raised)
+    const token = shared ?? Math.max(...raised, commonToken(votes, this.majority))
     const agreed = votes.filter(vote => vote.token === token)
     if (agreed.length >= this.majority) {
       const deadline = untilMajority(
@@ -425,11 +381,11 @@ export class Ballots implements BallotBox {
    * leases of a majority still run.
    */
   grantLapsed(ballot: Ballot): void {
-    const votes = this.votes(ballot)
+    const votes = ballot.votes()
     ballot.granted = {
       granted: true,
       token: commonToken(votes, this.majority),
-      deadline: this.until(ballot),
+      deadline: ballot.until,
       via: viaOf(votes),
     }
   }
@@ -451,29 +407,21 @@ export class Ballots implements BallotBox {
   }
 
   /**
-   * Looks for another claim of the same owner for which a majority has voted. Returns its token, or undefined if there
-   * is no such claim.
+   * Returns the token of another claim of the same owner for which a majority has voted, or undefined if there is no such
+   * claim.
    */
   sharedToken(ballot: Ballot): number | undefined {
-    const { id, key, owner } = ballot.claim
-    if (owner === id) return undefined
-    for (const other of this.#all.values()) {
+    for (const other of this.#others(ballot)) {
       const token = other.granted?.token ?? other.token
-      if (other === ballot || other.over || token === undefined) continue
-      if (other.claim.key === key && other.claim.owner === owner && this.until(other) > this.#clock.now()) return token
+      if (!other.over && token !== undefined && other.until > this.#clock.now()) return token
     }
     return undefined
   }
 
-  /**
-   * Returns the largest token that servers were asked to write for the claim, or for another one of its owner: they write
-   * it for all holds of the owner.
-   */
-  #raised({ claim: { id, key, owner }, raised }: Ballot): number {
-    let most = raised
-    for (const other of owner === id ? [] : this.#all.values())
-      if (other.claim.key === key && other.claim.owner === owner) most = Math.max(most, other.raised)
-    return most
+  /** Returns the other claims of the same owner for the lock. A server writes a token for all holds of the owner. */
+  #others({ claim: { id, key, owner } }: Ballot): Ballot[] {
+    if (owner === id) return []
+    return [...this.#all.values()].filter(({ claim }) => claim.id !== id && claim.key === key && claim.owner === owner)
   }
 
   /**
@@ -515,7 +463,7 @@ export class Ballots implements BallotBox {
   #askYoung(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
     for (const [i, seat] of ballot.seats.entries()) {
-      if (!seat.vote || seat.counted || seat.agreeing || !this.counts(ballot, i)) continue
+      if (!seat.vote || seat.counted || seat.agreeing || !ballot.counts(i)) continue
       const { epoch, standing } = this.members[i] as Member
       if (seat.epoch === epoch && standing.countedAt(seat.votedAt, ballot.claim.key)) {
         seat.counted = true

@@ -44,7 +44,7 @@ export class Looks {
     const looks = Math.max(ballot.putBack, ballot.looks)
     const pause = Math.min(PATIENCE.longest, PATIENCE.first * 2 ** looks) * (0.5 + Math.random())
     const waits = () => !ballot.over && !ballot.granted && ballot.polls === 0
-    const few = () => waits() && this.#ballots.live(ballot).length < this.#ballots.majority && !this.#isUseless(ballot)
+    const few = () => waits() && ballot.live.length < this.#ballots.majority && !this.#isUseless(ballot)
     this.#clock.after(this.#isUseless(ballot) ? USELESS : pause, async () => {
       if (few() && this.#enter(ballot)) ballot.looks += 1
       else if (few()) {
@@ -242,7 +242,7 @@ export class Looks {
     // votes.
     const settled = ({ claim }: Queued) => {
       const ballot = ballots.get(claim.id)
-      return !ballot || ballot.granted !== undefined || ballots.votes(ballot).length === 0
+      return !ballot || ballot.granted !== undefined || ballot.votes().length === 0
     }
     for (const i of places.keys()) {
       const tend = async () => {

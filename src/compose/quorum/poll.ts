@@ -120,7 +120,7 @@ export class Poll {
       const answer = this.#answers[i]
       if (seat?.vote) {
         if (seat.agreeing) agreeing += member.up && !this.#late ? 1 : 0
-        else if (seat.counted && this.#ballots.mayHaveForgotten(ballot, i)) refused += 1
+        else if (seat.counted && ballot.mayHaveForgotten(i)) refused += 1
         else if (seat.counted) voted += 1
         else if (member.repeats || !this.#awaits(member)) failed += 1
       } else if (!this.#answered[i]) open += member.up && !this.#late ? 1 : 0

@@ -91,7 +91,7 @@ export class QuorumKind implements Kind<LockState> {
   async #poll(claim: Claim, mode: 'try' | 'queue') {
     const ballot = this.#ballots.of(claim)
     // An earlier grant of this claim came too late to be used, so the caller asks again.
-    if (ballot.granted && this.#ballots.until(ballot) <= this.#clock.now()) ballot.granted = undefined
+    if (ballot.granted && ballot.until <= this.#clock.now()) ballot.granted = undefined
     try {
       return await Poll.ask(this.#ballots, ballot, mode, this.#floor.next, this.#clock, this.#patience)
     } catch (error) {
@@ -188,7 +188,7 @@ export class QuorumKind implements Kind<LockState> {
       if (!seat.vote || raising?.via !== 'reentry') continue
       seat.vote = { ...seat.vote, deadline: Math.max(seat.vote.deadline, raising.deadline) }
     }
-    return this.#ballots.until(ballot)
+    return ballot.until
   }
 
   placeOf(key: string): string {

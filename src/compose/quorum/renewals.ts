@@ -86,9 +86,7 @@ export class Renewals {
     }))
     // A server may lose the hold after it has prolonged it, as by a forced release. So `prolonged` alone decides nothing.
     const decided = ({ ballot, prolonged, least }: Question) =>
-      !ballot?.granted ||
-      (prolonged >= majority && this.#ballots.until(ballot) >= least) ||
-      this.#ballots.votes(ballot).length < majority
+      !ballot?.granted || (prolonged >= majority && ballot.until >= least) || ballot.votes().length < majority
     const unanswered = new Set(places.keys())
     const open = (question: Question) => !decided(question) && question.prolonged + unanswered.size >= majority
     const round = new Round(members, majority, this.#clock, () => this.#patience(questions.filter(open)))
@@ -118,7 +116,7 @@ export class Renewals {
     const renewed = questions.map((question): Renewed => {
       const { ballot } = question
       if (!ballot?.granted) return 'lost'
-      const until = decided(question) ? this.#ballots.until(ballot) : 'unknown'
+      const until = decided(question) ? ballot.until : 'unknown'
       if (until === 0) {
         this.#ballots.endLost(ballot)
         return 'lost'
@@ -136,7 +134,7 @@ export class Renewals {
    */
   #patience(open: readonly Question[]): number | undefined {
     if (open.length === 0) return undefined
-    const ends = open.map(({ ballot }) => this.#ballots.until(ballot as Ballot))
+    const ends = open.map(({ ballot }) => (ballot as Ballot).until)
     const left = Math.max(0, Math.min(...ends) - this.#clock.now())
     return Math.min(PATIENCE.most, left * PATIENCE.fraction)
   }
@@ -200,7 +198,7 @@ export class Renewals {
     return new Promise(resolve => {
       let unanswered = servers.length
       const judge = () => {
-        if (unanswered === 0 || this.#ballots.until(ballot) > 0) resolve()
+        if (unanswered === 0 || ballot.until > 0) resolve()
       }
       for (const i of servers) {
         this.#ballots.ask(ballot, i, mode, token, () => {

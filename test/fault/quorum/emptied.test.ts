@@ -122,7 +122,7 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
 // This test fails if `this.#ballots.asks(key, ms)` is removed in src/compose/quorum/renewals.ts: the other client counts
 // the vote of server 1 after its own lease, while the holder relies on its hold. It also fails if ` ||
 // this.#awaitsRefusals(ballot)` is removed in src/compose/quorum/ballots.ts: the refusal comes too late. It also fails if
-// `seen.begun < keepsSince` becomes `false` in src/compose/quorum/ballots.ts: the refusal means nothing. It also fails if
+// `seen.begun < keepsSince` becomes `false` in src/compose/quorum/ballot.ts: the refusal means nothing. It also fails if
 // `hold.begun < since` becomes `false` in src/compose/quorum/leases.ts: the refusal is forgotten with its request.
 test('I1: a server that may have forgotten a hold which was renewed for longer than its lease does not count', async () => {
   const long = 4 * lease

@@ -104,7 +104,7 @@ test('I8: a release waits for the answers that decide whether a majority still h
  * A forced release reaches server 0 after that server has prolonged the hold, and before the others have answered. So
  * server 0 no longer counts, although it has prolonged the hold.
  */
-// This test fails if `prolonged >= majority && this.#ballots.until(ballot) >= least` becomes `prolonged >= majority` in
+// This test fails if `prolonged >= majority && ballot.until >= least` becomes `prolonged >= majority` in
 // src/compose/quorum/renewals.ts: the renewal ends with the second answer, and the hold lasts for its first lease.
 test('I8: a hold that a server has prolonged and then lost lasts for the time asked for, by the other servers', async () => {
   const scene = await quorumScene()
