@@ -2,15 +2,25 @@
  * Makes unguessable ids. A message counts as a grant only if it names a waiter's id. So a program that may publish on a
  * channel still cannot grant a lock. Random bytes are read many at a time: one system call serves hundreds of ids.
  */
-import { randomBytes, randomFillSync } from 'node:crypto'
+import { randomFillSync } from 'node:crypto'
 import { CLIENT_ID_LENGTH } from '../kind.ts'
 
 const pool = Buffer.allocUnsafe(12 * 512)
 let used = pool.length
 
+/** Returns 96 random bits as 16 characters. */
+function random(): string {
+  if (used === pool.length) {
+    randomFillSync(pool)
+    used = 0
+  }
+  used += 12
+  return pool.toString('base64url', used - 12, used)
+}
+
 /** Returns a new id for a client. The id also names the client's inbox. */
 export function newClientId(): string {
-  return randomBytes(12).toString('base64url').slice(0, CLIENT_ID_LENGTH)
+  return random().slice(0, CLIENT_ID_LENGTH)
 }
 
 /** Makes the ids of one client. */
@@ -25,13 +35,5 @@ export interface Ids {
 
 export function randomIds(): Ids {
   const client = newClientId()
-  const next = () => {
-    if (used === pool.length) {
-      randomFillSync(pool)
-      used = 0
-    }
-    used += 12
-    return client + pool.toString('base64url', used - 12, used)
-  }
-  return { client, next }
+  return { client, next: () => client + random() }
 }
