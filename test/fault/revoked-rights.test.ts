@@ -142,9 +142,7 @@ const sources: [string, (login: { port: number; username: string; password: stri
 
 describe('the password is changed', () => {
   // This test fails if `return this.accepted && isUninvited(error)` becomes `return false` in
-  // src/redis/reconnecting.ts: the refused password counts as the last word. It also fails if `Object.assign(redis.condition
-  // as object, { auth: username ? [username, password] : password })` is removed in src/redis/clients.ts: each
-  // connection has the password that the client was made with.
+  // src/redis/reconnecting.ts: the refused password counts as the last word.
   test.each(sources)('I6 I8: calls wait until %s knows the new one, and no hold is lost', async (_, make) => {
     const { redis, key } = await scene()
     const login = { port: (redis.options as { port: number }).port, username: 'limited', password: 'pw' }

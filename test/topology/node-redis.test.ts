@@ -67,6 +67,8 @@ describe.each(versions)('node-redis %s', (_, { createClient, createClientPool, c
     expect(redis.isReady).toBe(true)
   })
 
+  // This test fails if `Object.assign(redis.condition as object, { auth: username ? [username, password] : password })`
+  // is removed in src/redis/clients.ts: each connection has the credentials of the one before.
   test('a client whose provider returns other credentials for a new connection', async () => {
     const { port } = aclOptions
     const admin = plainRedis(`redis://:${aclOptions.password}@127.0.0.1:${port}`)
