@@ -32,11 +32,10 @@ import type { HoldName, Kind } from '../kind.ts'
  * client that does not listen to them may still be answered there.
  */
 const SPAN = 10_000
-/** How many releases a list has at most. */
-const MOST = 5_000
+/** How many releases a list has at most. Each takes about 150 bytes, so a client keeps less than 1 MB in all. */
+const MOST = 2_500
 
-interface Ended {
-  readonly name: HoldName
+interface Ended extends HoldName {
   /** The last token that this client issued in hand-offs. */
   readonly used?: number | undefined
 }
@@ -56,7 +55,7 @@ export class RecentReleases {
   /** Called when Redis has released a hold. */
   add(name: HoldName, used?: number, now = this.#clock.now()): void {
     if (this.#newer.length >= MOST || now - this.#begun >= SPAN) this.#age(now)
-    this.#newer.push({ name, used })
+    this.#newer.push(used === undefined ? name : { ...name, used })
   }
 
   /**
@@ -67,13 +66,13 @@ export class RecentReleases {
     this.#age(this.#clock.now())
     const places = new Map<string, Map<string, Ended>>()
     for (const ended of [...this.#older, ...this.#newer]) {
-      const { key, id } = ended.name
+      const { key, id } = ended
       if (!concerns(key)) continue
       const place = this.#kind.placeOf(key)
       places.set(place, (places.get(place) ?? new Map()).set(id, ended))
     }
     const asking = [...places.values()].map(async some => {
-      const left = await this.#kind.remaining?.([...some.values()].map(({ name }) => name))
+      const left = await this.#kind.remaining?.([...some.values()])
       for (const name of left ?? []) release(name, some.get(name.id)?.used)
     })
     await Promise.allSettled(asking)
