@@ -217,8 +217,8 @@ test('I2: a server to which the first connection is being made may decide which 
  * Two calls of one owner ask at once. Servers 0 and 1 vote for the first one with different tokens, so server 0 is asked to
  * write the larger one. Then the first call loses a vote, and both servers vote for the second call.
  */
-// This test fails if `[ballot, ...this.#others(ballot)]` becomes `[ballot]` in src/compose/quorum/ballots.ts: the second
-// call is granted with a token that server 0 is about to replace for all holds of the owner.
+// This test fails if `this.#raised(ballot)` becomes `ballot.raised` in src/compose/quorum/ballots.ts: the second call is
+// granted with a token that server 0 is about to replace for all holds of the owner.
 test('I5: a call is not granted with a smaller token than servers are to write for its owner', async () => {
   const clock = new FakeClock()
   const places = [0, 1, 2].map(() => ({

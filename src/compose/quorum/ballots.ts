@@ -348,8 +348,7 @@ export class Ballots implements BallotBox {
     const votes = ballot.live
     if (votes.length < this.majority || this.#awaitsRefusals(ballot)) return
     const shared = this.sharedToken(ballot)
-    const raised = [ballot, ...this.#others(ballot)].map(each => each.raised)
-    const token = shared ?? Math.max(...raised, commonToken(votes, this.majority))
+    const token = shared ?? Math.max(this.#raised(ballot), commonToken(votes, this.majority))
     const agreed = votes.filter(vote => vote.token === token)
     if (agreed.length >= this.majority) {
       const deadline = untilMajority(
@@ -416,6 +415,11 @@ export class Ballots implements BallotBox {
       if (!other.over && token !== undefined && other.until > this.#clock.now()) return token
     }
     return undefined
+  }
+
+  /** Returns the largest token that servers were asked to write for a hold of the owner. */
+  #raised(ballot: Ballot): number {
+    return Math.max(ballot.raised, ...this.#others(ballot).map(({ raised }) => raised))
   }
 
   /** Returns the other claims of the same owner for the lock. A server writes a token for all holds of the owner. */

@@ -138,7 +138,7 @@ test.each([
  * and the vote of server 2, with the smaller token, are still on their way. The vote arrives first. If the lock were now
  * granted with the smaller token, soon only server 2 would have that token, and a nested hold would get the larger one.
  */
-// This test fails if `shared ?? Math.max(...raised, commonToken(votes, this.majority))` becomes `shared ??
+// This test fails if `shared ?? Math.max(this.#raised(ballot), commonToken(votes, this.majority))` becomes `shared ??
 // commonToken(votes, this.majority)` in src/compose/quorum/ballots.ts: the outer hold has the smaller token.
 test('I2: a nested hold has the token of the outer one, although servers stall while they agree on it', async () => {
   const scene = await quorumScene()
