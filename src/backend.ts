@@ -4,19 +4,10 @@
  * for it until it is loaded.
  */
 import type { LockError } from './errors.ts'
-import type { Channels, Granted, Kind, KindDefinition, Names, ScriptSet } from './kind.ts'
+import type { Channels, Kind, KindDefinition, Names, ScriptSet } from './kind.ts'
 import type { Ids } from './redis/ids.ts'
 import type { Keys } from './redis/keys.ts'
-import type { LinkListener } from './redis/link.ts'
 import type { Calling } from './redis/rights.ts'
-
-/** What a session receives from Redis, or from a store in memory. */
-export interface BackendListener extends LinkListener {
-  /** Called when a quorum or a store has granted a lock. `grant` contains the deadline, so Redis need not be asked for it. */
-  won(id: string, grant: Granted, lock: string): void
-  /** Called when a hold has certainly been taken away; `why` says by what. Redis only tells a client to ask (`lost`). */
-  taken(id: string, token: number, why: string): void
-}
 
 /** A kind of lock in one client, and the names of its locks. */
 export interface Made<State> {

@@ -1,6 +1,5 @@
 /** The class that users work with. `LockClient` validates arguments and makes the objects that do the work. */
 import { EventEmitter } from 'eventemitter3'
-import type { BackendListener } from './backend.ts'
 import { MultiLock } from './compose/all.ts'
 import { clockOf, connect, isSeveral } from './connect.ts'
 import { about, LockArgumentError, LockClosedError, named } from './errors.ts'
@@ -16,6 +15,7 @@ import { Announcer } from './observe/announce.ts'
 import type { ClientStats } from './observe/stats.ts'
 import type { ClientOptions, CloseOptions, LockOptions, SemaphoreOptions } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
+import type { LinkListener } from './redis/link.ts'
 import { Reentry } from './reentry.ts'
 import { Session } from './session.ts'
 import { callTermsOf, checkFn, checkId, checkPermits, checkText, drainOf, settingsOf } from './settings.ts'
@@ -56,7 +56,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     super()
     const settings = settingsOf(options)
     this.#kinds = isSeveral(redis) ? quorumKinds : kinds
-    const backend = (listener: BackendListener) => connect(redis, settings, this, listener)
+    const backend = (listener: LinkListener) => connect(redis, settings, this, listener)
     this.#session = new Session(backend, settings, clockOf(redis), new Announcer(this))
     this.#caller = { session: this.#session, settings, reentry: new Reentry() }
     this.#mutexes = new Calls(this.#caller, mutex.name, this.#session.locks(mutex))

@@ -1,10 +1,11 @@
 /** Connects a client to one Redis, to the servers of a quorum, or to a store in memory. */
-import type { Backend, BackendListener } from './backend.ts'
+import type { Backend } from './backend.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { LateQuorum } from './compose/quorum/late-quorum.ts'
 import { LockArgumentError } from './errors.ts'
 import { isMemory, MEMORY, type MemoryStore, type StoreClient } from './memory/store.ts'
 import type { RedisSource } from './redis/clients.ts'
+import type { LinkListener } from './redis/link.ts'
 import { Server } from './redis/server.ts'
 import type { Settings } from './settings.ts'
 
@@ -21,7 +22,7 @@ export function clockOf(source: Source): Clock {
   return isMemory(source) ? source[MEMORY].clock : systemClock
 }
 
-export function connect(redis: Source, settings: Settings, client: StoreClient, listener: BackendListener): Backend {
+export function connect(redis: Source, settings: Settings, client: StoreClient, listener: LinkListener): Backend {
   if (isMemory(redis)) {
     if (!settings.replicas) return redis[MEMORY].join(client, settings, listener)
     throw new LockArgumentError('replicas', settings.replicas, 'no option `replicas`, because memory has no replicas')

@@ -16,7 +16,7 @@ import { LossNews } from './key/loss-news.ts'
 import { Schedule } from './key/schedule.ts'
 import { Table } from './key/table.ts'
 import type { Waiter, Wish } from './key/waiter.ts'
-import type { Granted, Kind, Via } from './kind.ts'
+import type { Granted, Kind } from './kind.ts'
 import type { Stats } from './observe/stats.ts'
 import type { Keys } from './redis/keys.ts'
 import type { CallTerms, Settings } from './settings.ts'
@@ -224,51 +224,16 @@ export class KindClient<State = unknown> {
   }
 
   /**
-   * Called when a message announces a grant. If no waiter and no hold has the id of the grant, returns false, and the
-   * caller of this method gives the grant back to Redis. If a hold has the id, and the message has a larger token than
-   * the hold, then Redis may have ended the hold and granted the lock to the same id again. But the message may be
-   * forged, so the message alone does not end the hold. Instead, the client asks Redis about the hold.
-   *
-   * While a hold is being released, Redis may grant the lock again to the hold's id. An example: client A sends a
-   * request for the lock, gets no answer, and sends it a second time. Redis grants the second request, and A releases
-   * the hold. After the release, the delayed first request reaches Redis, and Redis grants the lock to the same id
-   * again. A may still wait for the answer to its release, and will not send a second release. So this method returns
-   * false in this case, too, and the new grant is given back.
-   *
-   * If the lease of a hold has run out here, its release is planned already, and leaves the hold its `minHold`. Then a
-   * late message needs no answer.
-   */
-  granted(id: string, token: number, via: Via, slots?: readonly number[]): boolean {
-    const waiter = this.#table.waiters.get(id)
-    if (waiter) {
-      this.#table.of(waiter.claim.key).granted(waiter, token, via, this.#host.clock.now(), slots)
-      return true
-    }
-    const hold = this.#table.holds.get(id)
-    if (!hold) return this.holding.endings.planned(id)
-    if (hold.state.is === 'releasing' && token > hold.token) return false
-    this.holding.doubt(id, token)
-    return true
-  }
-
-  /**
-   * Called when Redis has granted the lock to the waiter with this id, and the grant needs no proof. Returns false if
-   * this client has no such waiter.
-   */
-  won(id: string, grant: Granted): boolean {
-    return this.holding.grantedByReply(id, grant, this.#host.clock.now())
-  }
-
-  /**
    * Called when a message says that a forced release has taken away the grant with this id and token. `why`: the hold is
    * certainly gone, for this reason. Otherwise Redis is asked about it.
    */
   taken(id: string, token: number, why?: string): void {
     if (why === undefined) this.holding.taken(id)
     else this.holding.gone(id, why)
-    // If the reply with the grant arrives later, the waiter must not use it.
+    // If the grant itself arrives later, the waiter must not use it.
     const waiter = this.#table.waiters.get(id)
-    if (waiter) waiter.lost = token
+    if (waiter && why === undefined) waiter.lost = token
+    else if (waiter) waiter.latest = token + 1
   }
 
   /** Called when another client, `by`, announces that the lock is free. The head of the line tries when it is its turn. */

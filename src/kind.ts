@@ -94,6 +94,14 @@ export interface Granted {
 }
 
 /**
+ * A grant of which a client does not learn by the answer to its waiter's request. A message of Redis does not say when
+ * the grant was made, so it has no `deadline`, and the grant has to be proven.
+ */
+export interface Announced extends Omit<Granted, 'granted' | 'deadline'> {
+  readonly deadline?: number | undefined
+}
+
+/**
  * The holder of a lock, as far as this client knows. Errors and events use `since` to say how long it has held the
  * lock.
  */

@@ -10,13 +10,14 @@
  * If a message is about a lock, the lock's name says to which kind the message goes. If a message is about a hold, it
  * goes to the kind that knows the hold's id.
  */
-import type { Backend, BackendListener } from './backend.ts'
+import type { Backend } from './backend.ts'
 import { awake, type Clock, type Timer } from './clock.ts'
 import { LockClosedError } from './errors.ts'
 import { Drain } from './key/drain.ts'
 import type { KindDefinition, Names, ScriptSet } from './kind.ts'
 import { type Host, KindClient, type Observer } from './kind-client.ts'
 import { type ClientStats, Stats } from './observe/stats.ts'
+import type { LinkListener } from './redis/link.ts'
 import type { Calling } from './redis/rights.ts'
 import type { Settings } from './settings.ts'
 
@@ -52,7 +53,7 @@ export class Session {
    * `connect` makes the session's interface to Redis. Everything that arrives from Redis is passed to its `listener`.
    */
   constructor(
-    connect: (listener: BackendListener) => Backend,
+    connect: (listener: LinkListener) => Backend,
     settings: Settings,
     clock: Clock,
     observer: Observer,
@@ -64,17 +65,11 @@ export class Session {
       if (!(error instanceof LockClosedError)) observer.tell('error', error as Error)
     }
     const backend = connect({
-      granted: (id, token, via, lock, slots) => {
-        for (const client of this.#all) if (client.granted(id, token, via, slots)) return
-        this.#giveBack(id, lock)
+      granted: (id, grant, lock) => {
+        const now = clock.now()
+        if (!this.#all.some(({ holding }) => holding.granted(id, grant, now))) this.#giveBack(id, lock)
       },
-      won: (id, grant, lock) => {
-        if (!this.#all.some(client => client.won(id, grant))) this.#giveBack(id, lock)
-      },
-      lost: (id, token) => {
-        for (const client of this.#all) client.taken(id, token)
-      },
-      taken: (id, token, why) => {
+      lost: (id, token, why) => {
         for (const client of this.#all) client.taken(id, token, why)
       },
       unlocked: (lock, by) => {

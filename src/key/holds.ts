@@ -14,7 +14,7 @@
  */
 import pTimeout from 'p-timeout'
 import { LockClosedError, LockConnectionError, LockError, LockLostError, named, rejection, traced } from '../errors.ts'
-import type { Granted, Holder, Kind, Released } from '../kind.ts'
+import type { Announced, Granted, Holder, Kind, Released } from '../kind.ts'
 import { Endings } from './endings.ts'
 import { type Asked, Hold } from './hold.ts'
 import { type HoldListener, Keeping } from './keeping.ts'
@@ -242,7 +242,7 @@ export class Holds extends Keeping implements Succession {
   /** Applies the reply to a release in Redis. Redis may have passed the lock on to waiters of this client. */
   #follow(key: string, { heard, successors }: Released, now: number): void {
     for (const { id, grant } of successors ?? []) {
-      if (!this.grantedByReply(id, grant, now)) this.endings.giveBack({ key, id })
+      if (!this.granted(id, grant, now)) this.endings.giveBack({ key, id })
     }
     const { states } = this.table
     if (heard > 0) this.table.of(key).released(heard, now)
@@ -250,15 +250,31 @@ export class Holds extends Keeping implements Succession {
   }
 
   /**
-   * Called when the reply to this client's own release grants the lock to a waiter. Returns false if no waiter has that
-   * id.
+   * Called when a message, or the reply to this client's own release, announces a grant. Its waiter may have learned of
+   * the same grant before, by the answer to a request of its own. If neither a waiter nor a hold has the id of the
+   * grant, returns false, and the caller of this method gives the grant back. If a hold has the id, but a smaller token
+   * than the grant, then Redis may have ended the hold and granted the lock to the same id again. But a message may be
+   * forged, so it does not end the hold. Instead, the client asks Redis about the hold.
+   *
+   * While a hold is being released, Redis may grant the lock again to the hold's id. An example: client A sends a
+   * request for the lock, gets no answer, and sends it a second time. Redis grants the second request, and A releases
+   * the hold. After the release, the delayed first request reaches Redis, and Redis grants the lock to the same id
+   * again. A may still wait for the answer to its release, and will not send a second release. So this method returns
+   * false in this case, too, and the new grant is given back.
+   *
+   * If the lease of a hold has run out here, its release is planned already, and leaves the hold its `minHold`. Then a
+   * late message needs no answer.
    */
-  grantedByReply(id: string, grant: Granted, now: number): boolean {
+  granted(id: string, grant: Announced, now: number): boolean {
     const waiter = this.table.waiters.get(id)
-    if (!waiter) return false
-    // With `minHold`, Redis may keep the hold for longer than its lease.
-    const deadline = Math.min(grant.deadline, now + waiter.claim.lease)
-    this.table.of(waiter.claim.key).found(waiter, { ...grant, deadline }, now)
+    if (waiter) {
+      this.table.of(waiter.claim.key).granted(waiter, grant, now)
+      return true
+    }
+    const hold = this.table.holds.get(id)
+    if (!hold) return this.endings.planned(id)
+    if (hold.state.is === 'releasing' && grant.token > hold.token) return false
+    this.doubt(id, grant.token)
     return true
   }
 

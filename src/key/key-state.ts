@@ -39,7 +39,7 @@
  * last release, the line counts as `alone` until there is a sign of another client; its runs may then last longer.
  */
 import { LockClosedError, LockConnectionError } from '../errors.ts'
-import type { Granted, Refused, Renewed, Tended, Via } from '../kind.ts'
+import type { Announced, Granted, Refused, Renewed, Tended } from '../kind.ts'
 import type { Hold } from './hold.ts'
 import { Line } from './line.ts'
 import { TURN } from './others.ts'
@@ -200,21 +200,25 @@ export class KeyState extends Line implements Due {
   }
 
   /**
-   * Called when a message announces a grant. The message alone does not say when the grant was made. The reply to an
-   * earlier request may prove that the grant was made after that request was sent. If so, this client counts the lease
-   * from the time at which it sent that request. Otherwise it asks Redis about the grant.
+   * Called when a message, or this client's own release, announces a grant. Without a deadline, it is not known when
+   * the grant was made. The reply to an earlier request may prove that the grant was made after that request was sent.
+   * If so, this client counts the lease from the time at which it sent that request. Otherwise it asks Redis.
    */
-  granted(waiter: Waiter, token: number, via: Via, now: number, slots?: readonly number[]): void {
+  granted(waiter: Waiter, grant: Announced, now: number): void {
+    const { deadline } = grant
+    // With `minHold`, Redis may keep the hold for longer than its lease.
+    const until = deadline && Math.min(deadline, now + waiter.claim.lease)
+    if (until !== undefined) return this.found(waiter, { ...grant, granted: true, deadline: until }, now)
     if (inState[waiter.state].message === 'ignore') return
-    const grant = waiter.proven(token, via, now, slots)
-    if (grant) this.#granted(waiter, grant, now)
+    const proven = waiter.proven(grant, now)
+    if (proven) this.#granted(waiter, proven, now)
     else this.#prove(waiter, now)
   }
 
   /**
-   * Called when the answer to a heartbeat, or to this client's own release, contains a grant. If the lease of this
-   * grant is already over, the grant is not used, and Redis is asked again. This is done only once for each waiter,
-   * because the lease may be shorter than any round trip, and then every answer arrives too late.
+   * Called with a grant whose deadline is known. If the lease of this grant is already over, the grant is not used, and
+   * Redis is asked again. This is done only once for each waiter, because the lease may be shorter than any round trip,
+   * and then every answer arrives too late.
    */
   found(waiter: Waiter, grant: Granted, now: number): void {
     const dead = waiter.waits && grant.deadline <= now
@@ -336,7 +340,9 @@ export class KeyState extends Line implements Due {
     // the token is used only once, and a forged message costs the waiter only one more attempt.
     const lost = grant.token <= waiter.lost
     waiter.lost = 0
-    if (lost && waiter.wish.mode !== 'once') return this.#again(waiter, now)
+    // What was certainly taken away is not used, however often it is told.
+    const gone = grant.token < waiter.latest && !this.port.confirms
+    if (gone || (lost && waiter.wish.mode !== 'once')) return this.#again(waiter, now)
     if (!this.port.confirms) {
       this.#hold(waiter, grant, now)
       if (lost) this.port.check(waiter, NEVER)
@@ -366,7 +372,8 @@ export class KeyState extends Line implements Due {
   /** Makes a waiter ask again after a grant that it must not use (`inState` in waiter.ts). */
   #again(waiter: Waiter, now: number): void {
     const { again } = inState[waiter.state]
-    if (again === 'stand') this.stand(waiter, now)
+    if (waiter.wish.mode === 'once') this.ask(waiter, 'alone', now)
+    else if (again === 'stand') this.stand(waiter, now)
     else if (again === 'try') this.tryNow(now)
     else if (again === 'join') this.join(waiter, now)
     else if (again === 'look') this.look(now)

@@ -15,7 +15,7 @@
  * except `arriving` are one state: `waiting`.
  */
 import { surelyUntil } from '../clock.ts'
-import type { Claim, Granted, Refused, Renewed, Via } from '../kind.ts'
+import type { Announced, Claim, Granted, Refused, Renewed } from '../kind.ts'
 
 export interface Wish {
   readonly claim: Claim
@@ -126,9 +126,9 @@ export class Waiter {
   /** According to a message, the grant with this token was taken away before the waiter received it; 0 if none. */
   lost = 0
   /**
-   * If replicas have to confirm grants: the smallest token that a grant of this waiter must have now. That is the largest
-   * token that it has been granted so far, or if that grant was taken back, the next number. Otherwise 0, or after the
-   * wait the token of its hold.
+   * The smallest token that a grant of this waiter must have now. If replicas have to confirm grants, it is the largest
+   * token that the waiter has been granted so far. If that grant was taken back, or a grant was certainly taken away
+   * before it arrived, it is the next number. Otherwise 0, or after the wait the token of its hold.
    */
   latest = 0
   /** Whether the grant about which replicas are asked had a token smaller than `latest` already then. */
@@ -167,7 +167,7 @@ export class Waiter {
    * this clock. So a larger token proves that the grant was made after the refused request was sent. The lease cannot
    * have begun before that request, so it is counted from the time of the request.
    */
-  proven(token: number, via: Via, now: number, slots?: readonly number[]): Granted | undefined {
+  proven({ token, via, slots }: Announced, now: number): Granted | undefined {
     const { lease } = this.claim
     const newer = token > (this.refusal?.clock ?? 0)
     const deadline = surelyUntil(this.seen ?? this.since, lease)

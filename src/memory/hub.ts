@@ -6,7 +6,7 @@
  * waits until the event loop has turned. Otherwise a program that asks for locks in a loop would stop its own timers.
  */
 import { MessageChannel } from 'node:worker_threads'
-import type { Backend, BackendListener, Made } from '../backend.ts'
+import type { Backend, Made } from '../backend.ts'
 import { awake, type Timer } from '../clock.ts'
 import { LockArgumentError, LockClosedError, LockConnectionError, type LockError } from '../errors.ts'
 import {
@@ -21,6 +21,7 @@ import {
 import { glob } from '../redis/glob.ts'
 import { type Ids, randomIds } from '../redis/ids.ts'
 import { Keys, Namespace } from '../redis/keys.ts'
+import type { LinkListener } from '../redis/link.ts'
 import { checkText, type Settings } from '../settings.ts'
 import { MemoryClock } from './clock.ts'
 import { MemoryKind } from './kind.ts'
@@ -71,7 +72,7 @@ export class MemoryHub implements Hub, MemoryStore {
     return [connection]
   }
 
-  #join(client: StoreClient, settings: Settings, listener: BackendListener): Backend {
+  #join(client: StoreClient, settings: Settings, listener: LinkListener): Backend {
     const left = () => this.#clients.delete(connection.ids.client)
     const connection = new Connection(this, settings, listener, left, this.#away)
     this.#clients.set(connection.ids.client, connection)
@@ -116,7 +117,7 @@ export class MemoryHub implements Hub, MemoryStore {
   }
 
   won(id: string, grant: Granted, lock: string): void {
-    this.#clientOf(id)?.tell(listener => listener.won(id, grant, lock))
+    this.#clientOf(id)?.tell(listener => listener.granted(id, grant, lock))
   }
 
   taken(id: string, token: number, why: string): void {
@@ -149,7 +150,7 @@ export class MemoryHub implements Hub, MemoryStore {
   }
 
   /** Returns how many clients receive the message. */
-  #publish(lock: string, tell: (listener: BackendListener) => void): number {
+  #publish(lock: string, tell: (listener: LinkListener) => void): number {
     let heard = 0
     for (const connection of this.#clients.values()) {
       if (!connection.up || !connection.hears(lock)) continue
@@ -190,7 +191,7 @@ class Connection implements Backend {
   readonly answeredAt = Number.NEGATIVE_INFINITY
   readonly #hub: MemoryHub
   readonly #settings: Settings
-  readonly #listener: BackendListener
+  readonly #listener: LinkListener
   readonly #left: () => void
   readonly #names: Namespace
   /** How often this client listens to the message that a lock is free, by the name of the lock. */
@@ -200,7 +201,7 @@ class Connection implements Backend {
   readonly #missed: (() => void)[] = []
   #state: 'connected' | 'disconnected' | 'closed'
 
-  constructor(hub: MemoryHub, settings: Settings, listener: BackendListener, left: () => void, away: boolean) {
+  constructor(hub: MemoryHub, settings: Settings, listener: LinkListener, left: () => void, away: boolean) {
     this.#hub = hub
     this.#settings = settings
     this.#listener = listener
@@ -280,14 +281,14 @@ class Connection implements Backend {
   }
 
   /** Delivers a message after the answer to the call that has sent it, unless the client is disconnected by then. */
-  async tell(deliver: (listener: BackendListener) => void): Promise<void> {
+  async tell(deliver: (listener: LinkListener) => void): Promise<void> {
     await null
     await null
     if (this.up) deliver(this.#listener)
   }
 
   taken(id: string, token: number, why: string): void {
-    const tell = () => this.#listener.taken(id, token, why)
+    const tell = () => this.#listener.lost(id, token, why)
     if (this.up) tell()
     else this.#missed.push(tell)
   }

@@ -3,9 +3,10 @@
  * of the package has made the store, as when a program uses both `import` and `require`.
  */
 import type { EventEmitter } from 'eventemitter3'
-import type { Backend, BackendListener } from '../backend.ts'
+import type { Backend } from '../backend.ts'
 import type { Clock } from '../clock.ts'
 import type { ClientEventMap } from '../events.ts'
+import type { LinkListener } from '../redis/link.ts'
 import type { Settings } from '../settings.ts'
 
 export const MEMORY: unique symbol = Symbol.for('redis-baton.memory') as never
@@ -49,7 +50,7 @@ export interface MemoryStore {
 /** What a client uses of its store. */
 export interface Memory {
   readonly clock: Clock
-  join(client: StoreClient, settings: Settings, listener: BackendListener): Backend
+  join(client: StoreClient, settings: Settings, listener: LinkListener): Backend
 }
 
 /** Returns whether the value is a store, made by any copy of the package. */

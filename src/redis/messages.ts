@@ -10,14 +10,15 @@
  *            "entered <owner>"                      this owner holds the lock now: its other waiters may re-enter
  *            "ends <ms>"                            as in the inbox
  */
-import { slotsOf, type Via } from '../kind.ts'
+import { type Announced, slotsOf } from '../kind.ts'
 import { lockOfChannel } from './keys.ts'
 
-/** Receives messages. `lock`: the name of a lock in Redis. */
+/** Receives messages, of Redis, of a quorum or of a store in memory. `lock`: the name of a lock. */
 export interface MessageListener {
-  /** `slots`: the numbers of the permits, if the waiter has asked for them. */
-  granted(id: string, token: number, via: Via, lock: string, slots?: readonly number[]): void
-  lost(id: string, token: number): void
+  /** Called when the waiter `id` has been granted the lock. The same grant may be told again, also by an answer. */
+  granted(id: string, grant: Announced, lock: string): void
+  /** Called when a hold may have been taken away. `why`: it certainly has, for this reason. Redis gives no reason. */
+  lost(id: string, token: number, why?: string): void
   /** Called when the lock may be free. `by`: the client that released the lock; undefined if that is not known. */
   unlocked(lock: string, by: string | undefined): void
   /** Called when `owner` has got the lock, so its other waiters may re-enter. */
@@ -49,7 +50,7 @@ export function readerFor(listener: MessageListener, beat: (number: number) => v
       const tokens = token.split(',')
       for (const [i, each] of id.split(',').entries()) {
         const [number, slots] = (tokens[i] ?? '').split(':')
-        listener.granted(each, Number(number), word, name, slots ? slotsOf(slots) : undefined)
+        listener.granted(each, { token: Number(number), via: word, slots: slots ? slotsOf(slots) : undefined }, name)
       }
     }
   }

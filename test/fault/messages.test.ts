@@ -59,8 +59,8 @@ describe('messages are lost', () => {
 })
 
 describe('every message comes twice', () => {
-  // This test fails if `const hold = this.#table.holds.get(id)` becomes `const hold = undefined as Hold | undefined` in
-  // src/kind-client.ts: when the message comes again, the client releases the hold in Redis. (For unfair waiters, a
+  // This test fails if `const hold = this.table.holds.get(id)` becomes `const hold = undefined as Hold | undefined` in
+  // src/key/holds.ts: when the message comes again, the client releases the hold in Redis. (For unfair waiters, a
   // second message only costs a request.)
   test.each(kindsAndWays)('I1 I5: there is one grant ($kind, fair: $fair)', async ({ fair, clientBehindProxy }) => {
     const key = freshKey()
@@ -84,7 +84,7 @@ describe('every message comes twice', () => {
   })
 })
 
-// This test fails if `if (waiter) {` becomes `if (waiter?.refusal) {` in src/kind-client.ts: the waiter's grant is
+// This test fails if `if (waiter) {` becomes `if (waiter?.refusal) {` in src/key/holds.ts: the waiter's grant is
 // given back.
 test.for(kinds)(
   'a grant comes before the reply that its waiter is queued: I4, the grant counts at once ($kind)',

@@ -51,8 +51,8 @@ const tokensOf = (leases: readonly Lease[]) => leases.map(({ fencingToken }) => 
 const rising = (numbers: readonly number[]) => [...new Set(numbers)].sort((a, b) => a - b)
 
 describe('one release admits several waiters of another client by one message', () => {
-  // This test fails if `const hold = this.#table.holds.get(id)` becomes `const hold = undefined as Hold | undefined` in
-  // src/kind-client.ts: when the message comes again, the client gives back live holds.
+  // This test fails if `const hold = this.table.holds.get(id)` becomes `const hold = undefined as Hold | undefined` in
+  // src/key/holds.ts: when the message comes again, the client gives back live holds.
   test('that comes twice: I1 I2 I5, each waiter is granted once, in the order of the queue', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, {}, {}])
     const message = proxy.rule({ direction: 'down', name: 'handoff' }, 'twice')

@@ -26,8 +26,8 @@ const stories = kinds.flatMap(each =>
 // src/key/keeping.ts: the new grant is never given back. It also fails if `else if (token !== undefined)
 // this.#listener.doubt(claim.id, token)` is removed in src/key/io.ts: if the data of the lock is deleted and the new grant
 // comes by a reply, the lease with the old token lasts until its next renewal. It also fails if `const hold =
-// this.#table.holds.get(id)` becomes `const hold = this.#table.holds.get(id); if (hold) return true` in
-// src/kind-client.ts: if the data of the lock is deleted and the new grant comes by a message, the lease with the old
+// this.table.holds.get(id)` becomes `const hold = this.table.holds.get(id); if (hold) return true` in
+// src/key/holds.ts: if the data of the lock is deleted and the new grant comes by a message, the lease with the old
 // token lasts until its next renewal. It also fails if `if tonumber(record:sub(1, TOKEN_END)) > known then return
 // GRANTED_ANEW end` is removed in lua/permits/renew.lua: the lease with the old token is confirmed.
 test.for(stories)(

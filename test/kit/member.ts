@@ -4,13 +4,13 @@
  */
 import { EventEmitter } from 'eventemitter3'
 import { onTestFinished } from 'vitest'
-import type { BackendListener } from '../../src/backend.ts'
 import { systemClock } from '../../src/clock.ts'
 import { connect } from '../../src/connect.ts'
 import type { Lease } from '../../src/key/lease.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import type { LockOptions } from '../../src/options.ts'
 import type { RedisSource } from '../../src/redis/clients.ts'
+import type { LinkListener } from '../../src/redis/link.ts'
 import { Session } from '../../src/session.ts'
 import { callTermsOf, settingsOf } from '../../src/settings.ts'
 import { flag } from './flag.ts'
@@ -34,7 +34,7 @@ export class Member {
       },
     }
     const settings = this.#settings
-    const backend = (listener: BackendListener) => connect(redis, settings, new EventEmitter(), listener)
+    const backend = (listener: LinkListener) => connect(redis, settings, new EventEmitter(), listener)
     this.session = new Session(backend, settings, systemClock, observer)
     onTestFinished(() => this.session.close(0))
   }

@@ -3,7 +3,7 @@
  * src/client.ts and src/calls.ts are left out. They add keys to errors and recognize nested calls.
  */
 import type { Redis } from 'ioredis'
-import type { Backend, BackendListener } from '../../src/backend.ts'
+import type { Backend } from '../../src/backend.ts'
 import { Quorum } from '../../src/compose/quorum/quorum.ts'
 import type { Hold, Loss } from '../../src/key/hold.ts'
 import type { Lease } from '../../src/key/lease.ts'
@@ -161,7 +161,7 @@ export class SimulatedClient implements Observer {
       }
       return { options: { host: each.host }, connector: {}, isCluster: false, duplicate } as unknown as Redis
     })
-    const connect = (listener: BackendListener) => {
+    const connect = (listener: LinkListener) => {
       const overheard = { ...listener, ...this.#overheard(listener) }
       const backend = sources[1]
         ? new Quorum(sources, settings, process, overheard, this.#ids)

@@ -5,6 +5,7 @@
 import { describe, expect } from 'vitest'
 import { surelyUntil } from '../../src/clock.ts'
 import { LockConnectionError } from '../../src/errors.ts'
+import type { Hold } from '../../src/key/hold.ts'
 import { now } from './promises.ts'
 import { HEARTBEAT, KEY, NOTHING, test, Waiting } from './waiting.ts'
 
@@ -119,7 +120,7 @@ test('I7 a grant that is being checked is given back if its waiter gives up', as
 test('a grant in the answer to this client’s own release needs no message', async ({ at }) => {
   const waiter = await at.parkedFair({ id: 'A' })
   const grant = at.granted({ token: 9, via: 'handoff' })
-  expect(at.holding.grantedByReply('A', grant, at.clock.now())).toBe(true)
+  expect(at.holding.granted('A', grant, at.clock.now())).toBe(true)
   expect(await now(waiter.outcome)).toEqual(grant)
   expect(at.residue).toEqual(NOTHING)
 })
@@ -128,7 +129,7 @@ test('I1 a grant in a late answer is checked once before it is used, because a l
   const at = new Waiting()
   const waiter = await at.parkedFair({ id: 'A' })
   const late = () => at.granted({ token: 100, via: 'handoff', deadline: at.clock.now() })
-  expect(at.holding.grantedByReply('A', late(), at.clock.now())).toBe(true)
+  expect(at.holding.granted('A', late(), at.clock.now())).toBe(true)
   expect(await now(waiter.outcome)).toBe('pending')
   expect(at.kind.tends.count).toBe(1)
   await at.kind.tends.next.answer(at.tended([late()]))
@@ -150,7 +151,7 @@ test('I7 if a repeated request queues its waiter after the waiter’s hold was r
 test('a grant for an id that does not wait is refused, and the caller of the method learns that', async ({ at }) => {
   await at.parkedFair({ id: 'A' })
   expect(at.message('B', 2, 'handoff')).toBe(false)
-  expect(at.holding.grantedByReply('B', at.granted(), at.clock.now())).toBe(false)
+  expect(at.holding.granted('B', at.granted(), at.clock.now())).toBe(false)
 })
 
 test('I5 an unfair waiter takes no grant by message, because it has not asked for one', async ({ at }) => {
@@ -177,6 +178,20 @@ describe('I5 the live lease is not given back if its grant is reported again', (
     await at.clock.advance(100)
     expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
     expect(at.left).toEqual([])
+  })
+
+  test('by the answer to the release that passed the lock on, after a heartbeat has found it', async ({ at }) => {
+    const first = await at.start({ id: 'first' })
+    await at.kind.attempts.next.answer(at.granted({ token: 99 }))
+    await first.outcome
+    const waiter = await at.parkedFair({ id: 'A' })
+    at.holding.release(at.table.holds.get('first') as Hold)
+    at.io.look()
+    await at.kind.tends.next.answer(at.tended([at.granted({ token: 100 })]))
+    expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
+    const successors = [{ id: 'A', grant: at.granted({ token: 100, via: 'handoff' }) }]
+    await at.kind.releases.next.answer({ ended: true, heard: 0, successors })
+    expect(at.kind.returns.count).toBe(0)
   })
 
   test.each(['queued', 'granted'] as const)(

@@ -164,6 +164,24 @@ test('lose: every hold of the key ends, of every kind; its holders know; the nex
   expect([store.lose(freshKey()), kept.held]).toEqual([0, true])
 })
 
+test.each(['lock', 'tryLock'] as const)(
+  'lose: before %s is answered: its caller gets another hold, or none',
+  async how => {
+    const store = memory()
+    const [locks, other] = [client({}, store), client({}, store)]
+    const key = freshKey()
+    const call = locks[how](key)
+    expect(store.lose(key)).toBe(1)
+    const next = await other.tryLock(key)
+    expect(next?.held).toBe(true)
+    if (how === 'tryLock') expect(await call).toBeNull()
+    await next?.release()
+    const lease = await (how === 'lock' ? call : locks.lock(key))
+    expect(lease?.held).toBe(true)
+    expect((await other.inspect(key)).fencingToken).toBe(lease?.fencingToken)
+  },
+)
+
 test('what makes no sense in memory is refused', () => {
   const store = memory()
   const wrong: [string, () => unknown][] = [

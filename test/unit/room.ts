@@ -91,9 +91,7 @@ export class Room {
 
   /** A message grants the lock to the waiter with this id. */
   message(id: string, token: number, via: Via): boolean {
-    const waiter = this.table.waiters.get(id)
-    if (waiter) this.table.of(waiter.claim.key).granted(waiter, token, via, this.clock.now())
-    return waiter !== undefined
+    return this.holding.granted(id, { token, via }, this.clock.now())
   }
 
   /** A message says that the grant with this token was taken away. */

@@ -3,7 +3,7 @@
  * carry it. The arguments are checked before, and the names of locks follow from them. Until the code is loaded, the
  * client is as it is while its first connections are being made: calls wait.
  */
-import type { Backend, BackendListener, Made } from '../../backend.ts'
+import type { Backend, Made } from '../../backend.ts'
 import type { Clock } from '../../clock.ts'
 import { LockArgumentError } from '../../errors.ts'
 import type {
@@ -24,6 +24,7 @@ import { addressOf } from '../../redis/census.ts'
 import { clientsOf, type RedisSource } from '../../redis/clients.ts'
 import { type Ids, randomIds } from '../../redis/ids.ts'
 import { Keys, Namespace } from '../../redis/keys.ts'
+import type { LinkListener } from '../../redis/link.ts'
 import type { Calling } from '../../redis/rights.ts'
 import type { Settings } from '../../settings.ts'
 import type { Quorum } from './quorum.ts'
@@ -51,10 +52,10 @@ export class LateQuorum implements Backend {
   readonly inboxPerLock: boolean
   readonly #names: Namespace
   readonly #quorum: Late<Quorum>
-  readonly #listener: BackendListener
+  readonly #listener: LinkListener
   #closed = false
 
-  constructor(sources: readonly RedisSource[], settings: Settings, clock: Clock, listener: BackendListener) {
+  constructor(sources: readonly RedisSource[], settings: Settings, clock: Clock, listener: LinkListener) {
     const clients = sources.map(clientsOf)
     const addresses = clients.map(({ make }) => addressOf(make(0)))
     const twice = addresses.find((address, i) => addresses.indexOf(address) !== i)

@@ -6,7 +6,7 @@
  *                          ├─▶ Server ──▶ Redis 2                   ├─▶ Mutex of server 2
  *                          └─▶ Server ──▶ Redis 3                   └─▶ Mutex of server 3
  */
-import type { Backend, BackendListener, Made } from '../../backend.ts'
+import type { Backend, Made } from '../../backend.ts'
 import type { Clock, Timer } from '../../clock.ts'
 import { LockArgumentError, LockConnectionError, LockError } from '../../errors.ts'
 import type { Channel, Channels, KindDefinition, Names, ScriptSet } from '../../kind.ts'
@@ -40,7 +40,7 @@ export class Quorum implements Backend {
   readonly #majority: number
   readonly #clock: Clock
   readonly #settings: Settings
-  readonly #listener: BackendListener
+  readonly #listener: LinkListener
   readonly #floor: Floor
   readonly #openings: Openings
   /**
@@ -58,7 +58,7 @@ export class Quorum implements Backend {
     sources: readonly RedisSource[],
     settings: Settings,
     clock: Clock,
-    listener: BackendListener,
+    listener: LinkListener,
     ids = randomIds(),
   ) {
     const now = () => clock.now()
@@ -135,7 +135,7 @@ export class Quorum implements Backend {
     const { keys } = places[0]!
     const { waiterTtl, outageTimeout } = this.#settings
     const ballots = new Ballots(places, this.#clock, this.#floor, waiterTtl, {
-      won: ({ id, key }, grant) => this.#listener.won(id, grant, keys.of(key).lock),
+      won: ({ id, key }, grant) => this.#listener.granted(id, grant, keys.of(key).lock),
       asks: (key, lease) => this.#leases.asks(key, lease),
       says: (key, i, ttl, begun) => this.#leases.says(key, i, this.#members[i] as Member, ttl, begun),
       refused: (i, error) => {
@@ -253,7 +253,7 @@ export class Quorum implements Backend {
       if (name !== undefined && opening) tell(name, opening.by)
     }
     return {
-      granted: (id, token, via, lock) => {
+      granted: (id, { token, via }, lock) => {
         const { places } = this.#ballots as Ballots
         if (this.#ballots?.looks.announced(i, id, token, via)) return
         const key = places[i]?.keys.keyOf(lock)
