@@ -95,6 +95,7 @@ export class KindClient<State = unknown> {
     const channels = backend.channels(keys)
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
     this.#schedule = new Schedule(clock)
+    const keeping = kind.background ? new Schedule(kind.background.clock) : this.#schedule
     this.#table = new Table(this.#schedule)
     this.io = new Io(kind, channels, this.#schedule, patience, this.#table, {
       waiting: waiter => observer.tell('waiting', waiter, this),
@@ -104,7 +105,7 @@ export class KindClient<State = unknown> {
       trouble: key => backend.trouble(key),
       failed,
     })
-    this.holding = new Holds(kind, this.#schedule, this.#table, {
+    this.holding = new Holds(kind, keeping, this.#table, {
       renewed: hold => {
         stats.renewed += 1
         observer.tell('renewed', hold)

@@ -8,6 +8,7 @@
  * Every call of a `Kind` may be repeated with the same id; the outcome stays the same. A call rejects only with a
  * LockError. Times are in ms of the client's monotonic clock.
  */
+import type { Clock } from './clock.ts'
 import type { LockError } from './errors.ts'
 import type { HolderState, WaiterState } from './lock-state.ts'
 
@@ -252,8 +253,11 @@ export interface Kind<State = unknown> {
   readonly inTurns: boolean
   /** The options of calls that this kind does not have. */
   readonly lacks?: readonly ('maxWaiters' | 'rejectLate')[]
-  /** Whether the locks are in the memory of this process. */
-  readonly local?: boolean
+  /**
+   * Only if the locks are in the memory of this process, where no connection keeps it alive: this kind and its clock, for
+   * what no caller waits for. Their timers do not keep the process alive either.
+   */
+  readonly background?: { readonly kind: Kind<State>; readonly clock: Clock } | undefined
   readonly inspection: Inspection<State>
   /**
    * Makes one attempt. With the mode 'queue', the claim joins the queue if it is refused. If a 'try' is granted,

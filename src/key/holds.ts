@@ -42,7 +42,7 @@ export class Holds extends Keeping implements Succession {
   constructor(kind: Kind, schedule: Schedule, table: Table, listener: HoldListener) {
     super(kind, schedule, table, listener)
     table.succession = this
-    this.endings = new Endings(kind, schedule.clock, {
+    this.endings = new Endings(this.background, schedule.clock, {
       released: (key, released, now) => this.#follow(key, released, now),
       unanswered: key => this.wake(key),
       failed: error => listener.failed(error),

@@ -62,6 +62,7 @@ const AT_ONCE = 50
 export class Io implements Port {
   readonly shared: boolean
   readonly inTurns: boolean
+  readonly local: boolean
   readonly confirms: boolean
   readonly patience: number
   readonly pause: number
@@ -90,6 +91,7 @@ export class Io implements Port {
     const { clock } = schedule
     this.shared = kind.shared
     this.inTurns = kind.inTurns
+    this.local = kind.background !== undefined
     this.confirms = kind.confirm !== undefined
     this.patience = patience.outage
     this.pause = Math.min(patience.waiterTtl / 3, LONGEST_PAUSE)
@@ -99,7 +101,8 @@ export class Io implements Port {
     this.#awake = awake(clock)
     this.#table = table
     this.#listener = listener
-    this.#cleanups = new Cleanups(kind, clock, patience.waiterTtl, error => listener.failed(error))
+    const background = kind.background ?? { kind, clock }
+    this.#cleanups = new Cleanups(background.kind, background.clock, patience.waiterTtl, error => listener.failed(error))
     const silences = new Schedule(this.#awake)
     this.#outage = new Outage(table.states, silences, patience.outage, (state, waiter, error) =>
       state.end(waiter, error, clock.now()),
@@ -120,6 +123,7 @@ export class Io implements Port {
     this.#table.waiters.set(wish.claim.id, waiter)
     const state = this.#table.of(wish.claim.key)
     state.present += 1
+    this.#outage.arrived(state, waiter)
     if (wish.mode === 'queue') this.#queue(state, waiter, now)
     else if (wish.mode === 'once') this.#tryOnce(state, waiter, now)
     else if (wish.mayReenter) this.#tryAlone(state, waiter, now)
@@ -342,6 +346,7 @@ export class Io implements Port {
   settled(waiter: Waiter): void {
     const { claim, mode, fairAfter } = waiter.wish
     this.#table.waiters.delete(claim.id)
+    if (this.#table.waiters.size === 0) this.#outage.rest()
     if (waiter.parked && mode === 'line' && fairAfter !== undefined)
       this.#fairAfter.generations.get(fairAfter)?.delete(waiter)
     if (this.#single.asking > 0) this.#single.answered(waiter)

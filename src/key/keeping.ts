@@ -17,7 +17,7 @@
  *
  * Each use of an uncontended lock adds a hold and removes it, so both have to be cheap. A new hold goes on the agenda
  * only when the timer fires, at the latest after `LOOK` ms. Most holds have ended by then. The end of a hold does not
- * stop the timer, unless the locks are in this process, where the timer would keep the process alive.
+ * stop the timer, unless the locks are in this process, where a test may look for timers that are left.
  *
  * While the machine is suspended, timers stand still. After it, the clock jumps ahead, and at the next look the holds
  * whose deadlines have passed are lost. If the clock may be behind (`Clock.behind`), every hold is in doubt: Redis is
@@ -64,6 +64,8 @@ export abstract class Keeping implements Due {
   /** Releases in the background. */
   abstract readonly endings: Endings
   protected readonly kind: Kind
+  /** The kind, for what no caller waits for. */
+  protected readonly background: Kind
   protected readonly clock: Clock
   protected readonly table: Table
   protected readonly listener: HoldListener
@@ -88,6 +90,7 @@ export abstract class Keeping implements Due {
 
   constructor(kind: Kind, schedule: Schedule, table: Table, listener: HoldListener) {
     this.kind = kind
+    this.background = kind.background?.kind ?? kind
     this.clock = schedule.clock
     this.#schedule = schedule
     this.table = table
@@ -258,7 +261,7 @@ export abstract class Keeping implements Due {
     const questions = holds.map(hold => hold.ask(now))
     let answers: Renewed[] | undefined
     try {
-      answers = await this.kind.renew(questions)
+      answers = await this.background.renew(questions)
     } catch {
       // A missing answer does not mean that the holds are lost. Until the deadline, Redis is asked again at short
       // intervals.
@@ -318,7 +321,7 @@ export abstract class Keeping implements Due {
     states.get(key)?.dropHold(hold)
     if (holds.size === 0) {
       this.allEnded?.()
-      if (this.kind.local) this.#schedule.delete(this)
+      if (this.kind.background) this.#schedule.delete(this)
     }
     if (this.listener.closing) this.listener.ended()
   }

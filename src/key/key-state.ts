@@ -518,12 +518,14 @@ export class KeyState extends Line implements Due {
 
   /**
    * Forgets what is known about the lock, because it has no waiters in this client. The subscriptions end only when the
-   * agenda is next due, or when the key is idle: under contention, the next waiter comes at once.
+   * agenda is next due, or when the key is idle: under contention, the next waiter comes at once. In memory they cost
+   * nothing, and what is due would keep the process alive.
    */
   protected rested(): void {
     this.holder = this.refusal = this.releasedAt = this.silence = undefined
     this.alone = false
     this.#lookAt = this.turnAt = NEVER
+    if (this.port.local) this.#agenda.delete(this)
     if (this.heard && this.dueAt === NEVER) this.port.rested(this)
     if (this.present === 0 && !this.own) this.forgetIfIdle()
   }

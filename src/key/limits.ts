@@ -171,9 +171,20 @@ export class Outage implements Due {
       this.#now.error = error
       return false
     }
-    this.#now = { since: this.#schedule.clock.now(), error }
-    this.#wakeBy(this.#now.since + this.#patience)
+    const since = this.#schedule.clock.now()
+    this.#now = { since, error }
+    this.due(since)
     return true
+  }
+
+  /** Called when a waiter has come. While nobody waits, there is no timer. */
+  arrived({ silence }: Heeded, { begun }: Waiter): void {
+    if (this.#now || silence) this.#wakeBy(begun + this.#patience)
+  }
+
+  /** Called when no waiter is left. */
+  rest(): void {
+    this.#schedule.delete(this)
   }
 
   over(): void {
@@ -200,9 +211,7 @@ export class Outage implements Due {
   }
 
   due(now: number): void {
-    // During an outage, the next check comes after at most `patience` ms. That is early enough for waiters that arrive
-    // meanwhile, because each of them may wait for `patience` ms.
-    let next = this.#now ? now + this.#patience : NEVER
+    let next = NEVER
     for (const state of [...this.#states.values()]) {
       if (this.#now || state.silence) next = Math.min(next, this.#judge(state, now))
     }
@@ -213,9 +222,12 @@ export class Outage implements Due {
     if (at < this.dueAt) this.#schedule.set(this, at)
   }
 
-  /** Ends each wait for this key during which Redis has been out of reach for `patience` ms. Returns when to check again. */
+  /**
+   * Ends each wait for this key during which Redis has been out of reach for `patience` ms. Returns when to check again;
+   * infinity if nobody waits.
+   */
   #judge(state: Heeded, now: number): number {
-    let next = now + this.#patience
+    let next = NEVER
     for (const waiter of [...state.line, ...state.queue]) {
       // The other unfair waiters depend on the answers to the first one, so `silence` ends only the waits of unfair
       // waiters. Waiters in the queue have heartbeats of their own. If these fail for too long, io.ts ends the wait.

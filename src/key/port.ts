@@ -59,6 +59,8 @@ export interface Port {
   readonly shared: boolean
   /** Whether unfair waiters of different clients take turns. */
   readonly inTurns: boolean
+  /** Whether the locks are in the memory of this process. */
+  readonly local: boolean
   /** Whether replicas have to confirm a grant. */
   readonly confirms: boolean
   /** For how many ms a waiter keeps trying while replicas do not confirm its grants. */

@@ -14,12 +14,16 @@ const EARLY = 2
 
 interface Sleeper {
   readonly due: number
+  /** Whether the timer keeps the process alive. */
+  readonly awaited: boolean
   readonly fire: () => void
   /** Clears the present timer. It is the function that belongs to the timer's own `setTimeout`. */
   clear(): void
 }
 
 export class MemoryClock implements Clock {
+  /** The same clock, whose timers do not keep the process alive. */
+  readonly background: Clock = { now: () => this.now(), after: (delay, fire) => this.#after(delay, fire, false) }
   /** By how many ms this clock is ahead of `performance.now()`. */
   #ahead = 0
   #last = 0
@@ -41,7 +45,11 @@ export class MemoryClock implements Clock {
   }
 
   after(delay: number, fire: () => void): Timer {
-    const sleeper: Sleeper = { due: this.now() + delay, fire, clear: () => {} }
+    return this.#after(delay, fire, true)
+  }
+
+  #after(delay: number, fire: () => void, awaited: boolean): Timer {
+    const sleeper: Sleeper = { due: this.now() + delay, awaited, fire, clear: () => {} }
     this.#sleepers.add(sleeper)
     this.#sleep(sleeper)
     return {
@@ -52,7 +60,7 @@ export class MemoryClock implements Clock {
   }
 
   #sleep(sleeper: Sleeper): void {
-    const { due } = sleeper
+    const { due, awaited } = sleeper
     const until = Math.min(Math.max(due, this.#last), this.#last + LONGEST)
     const { clearTimeout } = globalThis
     const handle = setTimeout(
@@ -66,6 +74,8 @@ export class MemoryClock implements Clock {
       },
       Math.ceil(until - this.#last),
     )
+    // Some fake timers have no `unref`.
+    if (!awaited) handle.unref?.()
     sleeper.clear = () => clearTimeout(handle)
   }
 

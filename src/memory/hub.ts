@@ -14,6 +14,7 @@ import {
   type Channels,
   CLIENT_ID_LENGTH,
   type Granted,
+  type Kind,
   type KindDefinition,
   type Names,
   type ScriptSet,
@@ -87,6 +88,15 @@ export class MemoryHub implements Hub, MemoryStore {
     this.locks.set(name, lock)
     this.#idle.delete(name)
     return lock
+  }
+
+  /** Called when a client can no longer end its holds. */
+  cutOff(client: string): void {
+    for (const lock of this.locks.values()) lock.cutOff(client)
+  }
+
+  later(ms: number, fire: () => void): void {
+    this.clock.background.after(ms, fire)
   }
 
   /** Resolves to the value in the next microtask, and now and then in the next turn of the event loop. */
@@ -238,6 +248,7 @@ class Connection implements Backend {
   disconnect(): void {
     if (this.#state !== 'connected') return
     this.#state = 'disconnected'
+    this.#hub.cutOff(this.ids.client)
     this.#listener.down(refused(), false)
     this.#listener.disconnected(refused())
   }
@@ -252,9 +263,12 @@ class Connection implements Backend {
     this.#listener.reconnected()
   }
 
-  /** Runs a call in the store: now, or when the client is connected again. Rejects with a LockError. */
-  run<T>(call: () => T): Promise<T> {
-    if (this.#state === 'disconnected') return this.#connected().then(() => this.run(call))
+  /**
+   * Runs a call in the store: now, or when the client is connected again. Rejects with a LockError. `awaited`: until then,
+   * the call keeps the process alive.
+   */
+  run<T>(call: () => T, awaited = false): Promise<T> {
+    if (this.#state === 'disconnected') return this.#connected(awaited).then(() => this.run(call, awaited))
     try {
       if (this.#state === 'closed') throw new LockClosedError()
       return this.#hub.answer(call())
@@ -263,8 +277,9 @@ class Connection implements Backend {
     }
   }
 
-  #connected(): Promise<void> {
+  #connected(awaited: boolean): Promise<void> {
     const { outageTimeout } = this.#settings
+    const { clock } = this.#hub
     return new Promise((resolve, reject) => {
       let timer: Timer | undefined
       const over = (settle: () => void) => {
@@ -274,7 +289,7 @@ class Connection implements Backend {
       }
       const call: Call = { run: () => over(resolve), fail: error => over(() => reject(error)) }
       this.#calls.add(call)
-      timer = awake(this.#hub.clock).after(outageTimeout, () =>
+      timer = awake(awaited ? clock : clock.background).after(outageTimeout, () =>
         call.fail(new LockConnectionError(`the store did not answer for ${outageTimeout} ms`, refused())),
       )
     })
@@ -321,19 +336,21 @@ class Connection implements Backend {
     warn: (error: LockError) => void,
   ): Made<State> {
     const keys = new Keys(this.#names, kind)
-    return { keys, kind: new MemoryKind(kind, keys, this, this.#hub, this.#settings.waiterTtl, warn) }
+    const of = (background?: Kind<State>['background']) =>
+      new MemoryKind(kind, keys, this, this.#hub, this.#settings.waiterTtl, warn, background)
+    return { keys, kind: of({ kind: of(), clock: this.#hub.clock.background }) }
   }
 
   async *list(kinds: readonly Keys[], pattern: string): AsyncGenerator<[kind: number, key: string][], void, undefined> {
     const matches = glob(pattern)
-    yield await this.run(() =>
+    const find = () =>
       [...this.#hub.locks.keys()].flatMap(name =>
         kinds.flatMap((keys, kind): [number, string][] => {
           const key = keys.keyOf(name)
           return key !== undefined && matches(key) ? [[kind, key]] : []
         }),
-      ),
-    )
+      )
+    yield await this.run(find, true)
   }
 
   async rest(): Promise<void> {}

@@ -29,7 +29,8 @@ export interface Locks {
   now(): number
 }
 export interface Runner {
-  run<T>(call: () => T): Promise<T>
+  /** `awaited`: while it waits for the store, the call keeps the process alive. A call for a waiter need not. */
+  run<T>(call: () => T, awaited?: boolean): Promise<T>
 }
 
 export class MemoryKind<State> implements Kind<State> {
@@ -37,9 +38,9 @@ export class MemoryKind<State> implements Kind<State> {
   readonly heldBy: Kind['heldBy']
   readonly shared: boolean
   readonly reentrant: boolean
-  readonly local = true
   /** Turns would need a timer. */
   readonly inTurns = false
+  readonly background: Kind<State>['background']
   readonly inspection: Inspection<State>
   readonly #traits: Traits<State>
   readonly #mutex: boolean
@@ -56,6 +57,7 @@ export class MemoryKind<State> implements Kind<State> {
     locks: Locks,
     waiterTtl: number,
     warn: (error: LockError) => void,
+    background?: Kind<State>['background'],
   ) {
     if (!traits) throw new Error('this kind of lock is only in Redis')
     this.noun = traits.noun
@@ -63,6 +65,7 @@ export class MemoryKind<State> implements Kind<State> {
     this.shared = traits.shared
     this.reentrant = traits.reentrant
     this.#traits = traits
+    this.background = background
     this.#mutex = name === ''
     this.#keys = keys
     this.#client = client
@@ -70,11 +73,11 @@ export class MemoryKind<State> implements Kind<State> {
     this.#waiterTtl = waiterTtl
     this.#disagreements = new Disagreements(traits, warn)
     this.inspection = {
-      inspect: key => client.run(() => this.#state(key)),
-      isLocked: key => client.run(() => this.#lock(key).locked),
-      find: key => client.run(() => (this.#lock(key).used ? this.#state(key) : undefined)),
+      inspect: key => client.run(() => this.#state(key), true),
+      isLocked: key => client.run(() => this.#lock(key).locked, true),
+      find: key => client.run(() => (this.#lock(key).used ? this.#state(key) : undefined), true),
       forceRelease: (key, only) =>
-        client.run(() => this.#lock(key).take('it was taken away by a forced release', only) > 0),
+        client.run(() => this.#lock(key).take('it was taken away by a forced release', only) > 0, true),
     }
   }
 
@@ -116,11 +119,12 @@ export class MemoryKind<State> implements Kind<State> {
   }
 
   release({ key, id }: HoldName): Promise<Released> {
-    return this.#client.run(() => this.#lock(key).release(id))
+    return this.#client.run(() => this.#lock(key).release(id), this.background !== undefined)
   }
 
   renew(asked: readonly Prolonging[]) {
-    return this.#client.run(() => asked.map(({ hold: { key, id }, token, ms }) => this.#lock(key).renew(id, token, ms)))
+    const renew = () => asked.map(({ hold: { key, id }, token, ms }) => this.#lock(key).renew(id, token, ms))
+    return this.#client.run(renew, this.background !== undefined)
   }
 
   placeOf(): string {

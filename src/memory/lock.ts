@@ -48,6 +48,8 @@ export interface Hub {
   ends(lock: string, ms: number, head: string | undefined): void
   /** Called when the lock has neither holders nor waiters. */
   idle(lock: MemoryLock): void
+  /** Calls `fire` in `ms`, if the process still runs then. */
+  later(ms: number, fire: () => void): void
 }
 
 /** How many of the last holds count for the pace, and the least of them that is enough. */
@@ -160,6 +162,7 @@ export class MemoryLock {
     this.#holds.delete(hold.id)
     this.#holds.set(nameOf(retained), retained)
     this.#firstEnd = Math.min(this.#firstEnd, retained.until)
+    this.#endLater(left)
     this.#tellEnd(left)
     // If the group is full, its first waiter is not the next one.
     const mate = hold.group && this.#queue.find(this.#turns.isMate(hold))
@@ -239,6 +242,20 @@ export class MemoryLock {
     for (const hold of over) this.#end(hold)
     this.#firstEnd = Math.min(...[...this.#holds.values()].map(({ until }) => until))
     return over.length > 0 ? 'expiry' : undefined
+  }
+
+  /** Called when a client is cut off: nobody ends its holds but this lock. */
+  cutOff(client: string): void {
+    const left = [...this.#holds.values()].filter(({ id }) => clientOf(id) === client)
+    if (left.length > 0) this.#endLater(Math.max(...left.map(({ until }) => until)) - this.#hub.now())
+  }
+
+  /** Ends what is over in `ms`, although no client may call then. */
+  #endLater(ms: number): void {
+    this.#hub.later(ms, () => {
+      const lapsed = this.#lapse()
+      if (lapsed) this.#vacated(lapsed, undefined)
+    })
   }
 
   #hold(asked: Asked, owned: readonly Holding[] = this.#ownedBy(asked), again = false): Holding {

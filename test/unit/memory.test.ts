@@ -2,9 +2,7 @@ import { mock } from 'node:test'
 import { setTimeout as realPause } from 'node:timers/promises'
 import { afterEach, describe, expect, vi } from 'vitest'
 import { type Lease, LockArgumentError, LockClient } from '../../src/index.ts'
-import type { MemoryHub } from '../../src/memory/hub.ts'
 import { memory } from '../../src/memory/index.ts'
-import { runNode } from '../kit/program.ts'
 import { client, freshKey, test } from '../kit/redis.ts'
 
 afterEach(() => {
@@ -128,21 +126,6 @@ describe.each(Object.entries(ways))('under fake timers: %s', (name, { install, a
   })
 })
 
-test('a lock that nobody uses has no timer, and leaves nothing in the store (I7)', async ({ key }) => {
-  vi.useFakeTimers()
-  const store = memory()
-  const locks = client({}, store)
-  await locks.using(key, () => locks.using(key, () => {}))
-  const lease = await locks.lock(key)
-  const next = locks.lock(key)
-  await lease.release()
-  await locks.tryLock(key)
-  await (await next).release()
-  await locks.readWrite(key).read.using(() => locks.semaphore(key, 2).using(() => locks.inspect(key)))
-  expect(vi.getTimerCount()).toBe(0)
-  expect((store as MemoryHub).locks.size).toBe(0)
-})
-
 test('lose: every hold of the key ends, of every kind; its holders know; the next waiter is granted', async () => {
   const store = memory()
   const [one, two] = [client({}, store), client({}, store)]
@@ -196,23 +179,4 @@ test('what makes no sense in memory is refused', () => {
     expect(make).toThrow(LockArgumentError)
     expect(make).toThrow(expect.objectContaining({ option }))
   }
-})
-
-test('needs no timer, and keeps no process alive, also where `process.nextTick` is faked', async () => {
-  const program = `
-    import { LockClient } from './src/index.ts'
-    import { memory } from './src/memory/index.ts'
-    const locks = new LockClient(memory())
-    const { nextTick } = process
-    const late = setTimeout(() => console.log('still there'), 10_000).unref()
-    process.nextTick = globalThis.queueMicrotask = globalThis.setImmediate = () => {}
-    const lease = await locks.lock('key')
-    const next = locks.lock('key', { fair: true })
-    await locks.semaphore('key', 1).using(() => lease.release())
-    await (await next).release()
-    process.nextTick = nextTick
-    console.log('done')
-  `
-  const { code, output, errors } = await runNode(['--import', 'tsx', '--input-type', 'module', '-e', program])
-  expect([code, output.trim(), errors]).toEqual([0, 'done', ''])
 })
