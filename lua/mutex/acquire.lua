@@ -150,58 +150,66 @@ end
 local ticket, position = NO_TICKET, NOT_QUEUED
 local most = mode and tonumber(mode)
 local joins = mode == 'queue' or mode == 'place' or most
-if most and (held or queued) then
-  -- include: crowd
-  -- If nobody holds, the first waiter is about to get the lock, and this call would be behind the others.
-  if (held or crowd > 0) and (held and crowd or crowd - 1) >= most then
-    -- include: paced
-    return 'full ' .. crowd .. ' 0' .. paced
-  end
-end
-if joins and (held or queued) then
-  local ttl, headStart = claim:match(WAITING, TERMS_AT)
-  -- include: clock
-  ticket = headStart == '0' and tick or string.format('%.0f', clock - headStart)
-  -- A waiter of which no heartbeat is recorded counts as alive for its `waiterTtl` after its ticket. A ticket that other
-  -- servers have issued may be older than that. So the call counts as a heartbeat, as that of a waiter in the queue does.
-  local joined
-  if mode == 'place' then
-    redis.call('ZADD', queue, floor, claim)
-  else
-    joined = redis.call('ZADD', queue, 'NX', ticket, claim) == 1
-  end
-  position = redis.call('ZRANK', queue, claim) + 1
-  -- include: enqueue { fresh = position == 1 }
-  if not joined then
-    ticket = string.format('%.0f', redis.call('ZSCORE', queue, claim))
-    redis.call('ZADD', deadlines, WAITER + now + ttl, id)
-    redis.call('PEXPIREAT', deadlines, holds and keep or queued)
-  end
-  -- include: place
-end
-
-if not held then
-  local taken = holder and 'succeeded ' or 'granted '
-  if holder then
-    -- include: unreported
-  end
-  if queued then
-    -- include: promote { reason = holder and 'expiry' or 'handoff', mine = id, sampled = nil }
-    if unfinished then return 'unfinished' end
-    holder = successor and holder
-  else
-    holder = false
-  end
-  -- include: forget
-  if not holder then
+-- If nobody holds, the queue is not counted as it is: its first live waiter is about to get the lock, and the dead ones
+-- before it are about to be passed over. So a call with a limit hands the lock on first, and then counts who is left.
+local early = most and queued and not held
+repeat
+  local again = early
+  if joins and not early and (held or queued) then
+    if most then
+      -- include: crowd
+      if crowd >= most then
+        -- include: paced
+        return 'full ' .. crowd .. ' 0' .. paced
+      end
+    end
+    local ttl, headStart = claim:match(WAITING, TERMS_AT)
     -- include: clock
-    token, hold = tick, id
-    -- include: grant { sampled = nil }
+    ticket = headStart == '0' and tick or string.format('%.0f', clock - headStart)
+    -- A waiter of which no heartbeat is recorded counts as alive for its `waiterTtl` after its ticket. A ticket that
+    -- other servers have issued may be older than that. So the call counts as a heartbeat, as that of a waiter in the
+    -- queue does.
+    local joined
+    if mode == 'place' then
+      redis.call('ZADD', queue, floor, claim)
+    else
+      joined = redis.call('ZADD', queue, 'NX', ticket, claim) == 1
+    end
+    position = redis.call('ZRANK', queue, claim) + 1
+    -- include: enqueue { fresh = position == 1 }
+    if not joined then
+      ticket = string.format('%.0f', redis.call('ZSCORE', queue, claim))
+      redis.call('ZADD', deadlines, WAITER + now + ttl, id)
+      redis.call('PEXPIREAT', deadlines, holds and keep or queued)
+    end
+    -- include: place
   end
-  if hold == id then return taken .. token end
-  if leftBehind and not joins then redis.call('HSET', lock, 'queued', queued) end
-  if joins then position = redis.call('ZRANK', queue, claim) + 1 end
-end
+
+  if not held then
+    local taken = holder and 'succeeded ' or 'granted '
+    if holder then
+      -- include: unreported
+    end
+    if queued then
+      -- include: promote { reason = holder and 'expiry' or 'handoff', mine = id, sampled = nil }
+      if unfinished then return 'unfinished' end
+      holder = successor and holder
+    else
+      holder = false
+    end
+    -- include: forget
+    if not holder then
+      -- include: clock
+      token, hold = tick, id
+      -- include: grant { sampled = nil }
+    end
+    if hold == id then return taken .. token end
+    held = true
+    if leftBehind and (early or not joins) then redis.call('HSET', lock, 'queued', queued) end
+    if position ~= NOT_QUEUED then position = redis.call('ZRANK', queue, claim) + 1 end
+  end
+  early = false
+until not again
 
 -- `known` becomes the field `clock` of the reply: a lower bound for the tokens of later grants. It is the larger of the
 -- holder's token and the present time. The variable `clock` is not used, for two reasons. In mode 'try', it may be as
