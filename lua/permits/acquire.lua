@@ -143,5 +143,5 @@ if place ~= NOT_QUEUED then
   known = known .. paced
 end
 -- include: first-end
-bytes = bytes .. '/' .. (among or of) .. '/' .. taken .. '/' .. holds
+bytes = bytes .. '/' .. (among or of) .. '/' .. string.format('%.0f', taken) .. '/' .. holds
 return 'refused ' .. ttl .. ' ' .. place .. ' ' .. ticket .. ' ' .. since .. ' ' .. known .. ' ' .. bytes .. ' ' .. names
