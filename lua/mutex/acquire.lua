@@ -46,6 +46,7 @@
 --   unfinished  neither granted nor refused yet, because one call may pass over only so many waiters; call again
 -- Invariants: I1 I2 I3 I4 I5 I8
 -- Constants
+--   MOST_LISTED = 4000  characters of `holds`. If it has more, the oldest re-entries are not listed any more
 --   NO_TICKET = '0'   the ticket in a refusal of a caller that is not queued
 --   NOT_QUEUED = 0    the position in a refusal of a caller that is not queued
 --   LIFE_UNKNOWN = 0  the value of `queued` if there is a queue, but the record of its keys' life was lost
@@ -97,11 +98,18 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
     end
     if holds then
       -- include: trim { from = 0 }
+      -- include: unlist
     else
       -- If the lock's key was lost, the deadlines of the holds before that are left.
       redis.call('ZREMRANGEBYSCORE', deadlines, '-inf', '(' .. WAITER)
       redis.call('ZADD', deadlines, ends, hold)
-      redis.call('HSET', lock, 'holds', 1)
+      holds = NOT_LISTED
+    end
+    local label = rest:sub(size + 1)
+    holds = holds .. id .. ' ' .. #label .. ' ' .. label
+    while #holds > MOST_LISTED do
+      local _, length, from = holds:match(LISTED, LISTED_AT)
+      holds = NOT_LISTED .. holds:sub(from + length)
     end
     local deadline = now + lease
     redis.call('ZADD', deadlines, deadline, id)
@@ -113,13 +121,10 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
     end
     if deadline > ends then
       -- include: prolong
-      redis.call('HSET', lock, 'holder', holder)
     end
     -- include: life
-    if life then
-      redis.call('HSET', lock, 'keep', life)
-      redis.call('PEXPIREAT', lock, life)
-    end
+    redis.call('HSET', lock, 'holder', holder, 'holds', holds, 'keep', keep)
+    if life then redis.call('PEXPIREAT', lock, life) end
     redis.call('PEXPIREAT', deadlines, keep)
     -- An earlier call with this id, in mode 'queue', may have put the claim into the queue. The claim is removed now,
     -- whatever the mode of this call is.
@@ -216,6 +221,7 @@ until not again
 -- large as the floor of this call. The floor is not stored, so a later token may be smaller. And `clock` is a number:
 -- to make it a text would cost more than a Redis command, while `token` and `stamp` are texts already.
 local since, known = math.max(0, now - math.floor(token / 1000)), tonumber(token) > micros and token or stamp
+-- include: shown
 -- include: claim
 if position ~= NOT_QUEUED then
   -- include: paced

@@ -70,6 +70,7 @@ if queued and not (holder and ends >= now) then
 end
 
 local since, known = math.max(0, now - math.floor(token / 1000)), string.format('%.0f', math.max(clock, micros))
+-- include: shown
 -- include: claim
 -- include: paced
 known = known .. paced
