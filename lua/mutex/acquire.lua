@@ -187,7 +187,7 @@ repeat
       redis.call('ZADD', deadlines, WAITER + now + ttl, id)
       redis.call('PEXPIREAT', deadlines, holds and keep or queued)
     end
-    -- include: place
+    -- include: place { keep = holds and keep or queued }
   end
 
   if not held then

@@ -54,7 +54,7 @@ if #joins > 0 then
   redis.call('ZADD', deadlines, (table.unpack or unpack)(times))
   -- include: enqueue { fresh = true, tick = string.format('%.0f', clock) }
   redis.call('PEXPIREAT', deadlines, holds and keep or queued)
-  -- include: place { id = waiters[1] }
+  -- include: place { id = waiters[1], keep = holds and keep or queued }
 end
 
 local client, how, granted = waiters[1]:sub(1, CLIENT_END), 'handoff', nil
