@@ -125,7 +125,7 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
     -- include: life
     redis.call('HSET', lock, 'holder', holder, 'holds', holds, 'keep', keep)
     if life then redis.call('PEXPIREAT', lock, life) end
-    redis.call('PEXPIREAT', deadlines, keep)
+    redis.call('PEXPIREAT', deadlines, math.max(ends, deadline, queued or 0) + LINGER)
     -- An earlier call with this id, in mode 'queue', may have put the claim into the queue. The claim is removed now,
     -- whatever the mode of this call is.
     if queued then redis.call('ZREM', queue, claim) end
@@ -182,12 +182,13 @@ repeat
     end
     position = redis.call('ZRANK', queue, claim) + 1
     -- include: enqueue { fresh = position == 1 }
+    local till = holds and math.max(ends, queued) + LINGER or queued
     if not joined then
       ticket = string.format('%.0f', redis.call('ZSCORE', queue, claim))
       redis.call('ZADD', deadlines, WAITER + now + ttl, id)
-      redis.call('PEXPIREAT', deadlines, holds and keep or queued)
+      redis.call('PEXPIREAT', deadlines, till)
     end
-    -- include: place { keep = holds and keep or queued }
+    -- include: place { keep = till }
   end
 
   if not held then

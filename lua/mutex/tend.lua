@@ -53,8 +53,9 @@ if #joins > 0 then
   redis.call('ZADD', queue, (table.unpack or unpack)(joins))
   redis.call('ZADD', deadlines, (table.unpack or unpack)(times))
   -- include: enqueue { fresh = true, tick = string.format('%.0f', clock) }
-  redis.call('PEXPIREAT', deadlines, holds and keep or queued)
-  -- include: place { id = waiters[1], keep = holds and keep or queued }
+  local till = holds and math.max(ends, queued) + LINGER or queued
+  redis.call('PEXPIREAT', deadlines, till)
+  -- include: place { id = waiters[1], keep = till }
 end
 
 local client, how, granted = waiters[1]:sub(1, CLIENT_END), 'handoff', nil

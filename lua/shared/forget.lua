@@ -1,7 +1,7 @@
 -- forget: ends all holds of the holder. If the holder has not re-entered, this costs nothing.
 --
--- The deadlines of waiters stay if anybody is queued, and live as long as the queue again, as they did before the holder
--- has re-entered (I7).
+-- The deadlines of waiters stay if anybody is queued, and live no longer than the queue, as they did before the holder has
+-- re-entered (I7).
 -- It comes after lua/shared/promote.lua. If it has emptied the ZSET and a cluster moves the slot, Redis refuses to read
 -- the ZSET again, because it looks for the key on the other node.
 --

@@ -2,7 +2,7 @@
 import { describe, expect } from 'vitest'
 import { again, anonymous, type Caller, caller } from './callers.ts'
 import { type Asker, asker, TestSemaphore } from './semaphore.ts'
-import { MEMORY, sharedLock, type TestLock, test } from './test-lock.ts'
+import { sharedLock, type TestLock, test } from './test-lock.ts'
 
 const kinds = [
   { kind: 'a semaphore', make: () => TestSemaphore.on(), wants: '1/1' },
@@ -76,7 +76,7 @@ describe.each(kinds)('$kind', ({ make, wants }) => {
 describe('a mutex whose owner has re-entered', () => {
   /** Gives the lock a holder that re-enters while two dead waiters and one live waiter, the last one, send heartbeats. */
   async function withDead(lock: TestLock) {
-    const [holder, next] = [caller('holder'), caller('next')]
+    const [holder, next] = [caller('holder', { lease: 30_000 }), caller('next')]
     const inner = again(holder)
     await lock.listen(next)
     await lock.grant(holder)
@@ -88,10 +88,20 @@ describe('a mutex whose owner has re-entered', () => {
   /** Returns for how many ms the deadlines still live. */
   const life = (lock: TestLock) => lock.redis.pttl(lock.names.deadlines)
 
-  test('the lock is handed on: the deadlines live no longer than the queue, and not as long as the lock', async () => {
+  test('the holder dies, too: the deadlines live little longer than the latest lease', async ({ lock }) => {
+    const { inner } = await withDead(lock)
+    const keys = [lock.names.lock, lock.names.deadlines]
+    for (const ms of [30_000, 40_000]) {
+      await lock.scripts.run('renew', { keys }, { asked: [inner.id, 9e15, ms] })
+      expect(await life(lock)).toBeGreaterThan(ms)
+      expect(await life(lock)).toBeLessThanOrEqual(ms + 5_000)
+    }
+  })
+
+  test('the lock is handed on: the deadlines live no longer than the queue', async () => {
     const lock = await sharedLock()
     const { holder, inner, next } = await withDead(lock)
-    expect(await life(lock)).toBeGreaterThan(MEMORY / 2)
+    expect(await life(lock)).toBeGreaterThan(30_000)
     for (const hold of [holder, inner]) await lock.release(hold)
     expect(await lock.holder()).toBe(next.id)
     expect(await life(lock)).toBeLessThanOrEqual(2 * next.ttl)
