@@ -84,19 +84,16 @@ const abortSignal: Check = (name, value) => {
   if (!(value instanceof AbortSignal)) throw new LockArgumentError(name, value, 'an AbortSignal')
 }
 
-const atLeastOne: Check = (name, value) => {
-  if (!Number.isInteger(value) || !((value as number) >= 1)) {
-    throw new LockArgumentError(name, value, 'a whole number, at least 1')
+/** Numbers above `most` would lose digits: a script receives them, and stores them, as text. */
+function whole(least: number, most = Number.MAX_SAFE_INTEGER, what = ''): Check {
+  return (name, value) => {
+    if (!Number.isSafeInteger(value) || !((value as number) >= least && (value as number) <= most)) {
+      throw new LockArgumentError(name, value, `a whole number from ${least} to ${most}${what}`)
+    }
   }
 }
 
-const replicaChecks: Record<keyof Replicas, Check> = { min: atLeastOne, timeout: duration(1), fsync: flag }
-
-const count: Check = (name, value) => {
-  if (!Number.isSafeInteger(value) || !((value as number) >= 0)) {
-    throw new LockArgumentError(name, value, 'a whole number, at least 0')
-  }
-}
+const replicaChecks: Record<keyof Replicas, Check> = { min: whole(1), timeout: duration(1), fsync: flag }
 
 const lockChecks: Record<keyof LockOptions, Check> = {
   timeout: durationOrNever,
@@ -109,7 +106,7 @@ const lockChecks: Record<keyof LockOptions, Check> = {
   headStart: duration(0),
   owner: text(1),
   label: text(0),
-  maxWaiters: count,
+  maxWaiters: whole(0),
   minHold: duration(0),
   rejectLate: flag,
 }
@@ -143,7 +140,7 @@ const noGroups: Record<GroupOption, Check> = { group: noGroup, groupLimit: noGro
 
 const groupChecks: Record<GroupOption, Check> = {
   group: text(1),
-  groupLimit: atLeastOne,
+  groupLimit: whole(1),
   groupWeight: (name, value) => {
     if (typeof value !== 'number' || !(value > 0 && value < Number.POSITIVE_INFINITY)) {
       throw new LockArgumentError(name, value, 'a finite number above 0')
@@ -152,19 +149,6 @@ const groupChecks: Record<GroupOption, Check> = {
 }
 
 const closeChecks: Record<keyof CloseOptions, Check> = { drain: duration(0) }
-
-/** Returns the check of a call's `permits`, for a semaphore with `most` permits. */
-function permitsOf(most: number): Check {
-  return (name, value) => {
-    if (!Number.isInteger(value) || !((value as number) >= 1 && (value as number) <= most)) {
-      throw new LockArgumentError(
-        name,
-        value,
-        `a whole number from 1 to ${most}, the number of permits of the semaphore`,
-      )
-    }
-  }
-}
 
 /** How other libraries name an option, and its name here. */
 const alike: readonly (readonly [RegExp, string])[] = [
@@ -214,9 +198,7 @@ export function checkId(id: unknown): void {
 }
 
 export function checkPermits(permits: unknown): asserts permits is number {
-  if (!Number.isSafeInteger(permits) || (permits as number) < 1) {
-    throw new LockArgumentError('permits', permits, `a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`)
-  }
+  whole(1)('permits', permits)
 }
 
 export function checkRenewal(ms: unknown): asserts ms is number {
@@ -269,7 +251,13 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
  */
 export function callTermsOf(options: SemaphoreOptions, settings: Settings, permits?: number): CallTerms {
   if (permits === undefined) check('options', options, lockChecks, noGroups)
-  else check('options', options, { ...lockChecks, permits: permitsOf(permits), slots: flag, ...groupChecks })
+  else
+    check('options', options, {
+      ...lockChecks,
+      permits: whole(1, permits, ', the number of permits of the semaphore'),
+      slots: flag,
+      ...groupChecks,
+    })
   const { group, maxWaiters, minHold, rejectLate = false, slots } = options
   const timeout = options.timeout ?? settings.timeout
   // These options are about a place in the queue.

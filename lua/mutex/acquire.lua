@@ -46,6 +46,7 @@
 --   unfinished  neither granted nor refused yet, because one call may pass over only so many waiters; call again
 -- Invariants: I1 I2 I3 I4 I5 I8
 -- Constants
+--   MOST_LISTED = 4000  characters of `holds`. If it has more, the oldest re-entries are not listed any more
 --   NO_TICKET = '0'   the ticket in a refusal of a caller that is not queued
 --   NOT_QUEUED = 0    the position in a refusal of a caller that is not queued
 --   LIFE_UNKNOWN = 0  the value of `queued` if there is a queue, but the record of its keys' life was lost
@@ -97,11 +98,18 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
     end
     if holds then
       -- include: trim { from = 0 }
+      -- include: unlist
     else
       -- If the lock's key was lost, the deadlines of the holds before that are left.
       redis.call('ZREMRANGEBYSCORE', deadlines, '-inf', '(' .. WAITER)
       redis.call('ZADD', deadlines, ends, hold)
-      redis.call('HSET', lock, 'holds', 1)
+      holds = NOT_LISTED
+    end
+    local label = rest:sub(size + 1)
+    holds = holds .. id .. ' ' .. #label .. ' ' .. label
+    while #holds > MOST_LISTED do
+      local _, length, from = holds:match(LISTED, LISTED_AT)
+      holds = NOT_LISTED .. holds:sub(from + length)
     end
     local deadline = now + lease
     redis.call('ZADD', deadlines, deadline, id)
@@ -113,14 +121,11 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
     end
     if deadline > ends then
       -- include: prolong
-      redis.call('HSET', lock, 'holder', holder)
     end
     -- include: life
-    if life then
-      redis.call('HSET', lock, 'keep', life)
-      redis.call('PEXPIREAT', lock, life)
-    end
-    redis.call('PEXPIREAT', deadlines, keep)
+    redis.call('HSET', lock, 'holder', holder, 'holds', holds, 'keep', keep)
+    if life then redis.call('PEXPIREAT', lock, life) end
+    redis.call('PEXPIREAT', deadlines, math.max(ends, deadline, queued or 0) + LINGER)
     -- An earlier call with this id, in mode 'queue', may have put the claim into the queue. The claim is removed now,
     -- whatever the mode of this call is.
     if queued then redis.call('ZREM', queue, claim) end
@@ -150,64 +155,74 @@ end
 local ticket, position = NO_TICKET, NOT_QUEUED
 local most = mode and tonumber(mode)
 local joins = mode == 'queue' or mode == 'place' or most
-if most and (held or queued) then
-  -- include: crowd
-  -- If nobody holds, the first waiter is about to get the lock, and this call would be behind the others.
-  if (held or crowd > 0) and (held and crowd or crowd - 1) >= most then
-    -- include: paced
-    return 'full ' .. crowd .. ' 0' .. paced
-  end
-end
-if joins and (held or queued) then
-  local ttl, headStart = claim:match(WAITING, TERMS_AT)
-  -- include: clock
-  ticket = headStart == '0' and tick or string.format('%.0f', clock - headStart)
-  -- A waiter of which no heartbeat is recorded counts as alive for its `waiterTtl` after its ticket. A ticket that other
-  -- servers have issued may be older than that. So the call counts as a heartbeat, as that of a waiter in the queue does.
-  local joined
-  if mode == 'place' then
-    redis.call('ZADD', queue, floor, claim)
-  else
-    joined = redis.call('ZADD', queue, 'NX', ticket, claim) == 1
-  end
-  position = redis.call('ZRANK', queue, claim) + 1
-  -- include: enqueue { fresh = position == 1 }
-  if not joined then
-    ticket = string.format('%.0f', redis.call('ZSCORE', queue, claim))
-    redis.call('ZADD', deadlines, WAITER + now + ttl, id)
-    redis.call('PEXPIREAT', deadlines, holds and keep or queued)
-  end
-  -- include: place
-end
-
-if not held then
-  local taken = holder and 'succeeded ' or 'granted '
-  if holder then
-    -- include: unreported
-  end
-  if queued then
-    -- include: promote { reason = holder and 'expiry' or 'handoff', mine = id, sampled = nil }
-    if unfinished then return 'unfinished' end
-    holder = successor and holder
-  else
-    holder = false
-  end
-  -- include: forget
-  if not holder then
+-- If nobody holds, the queue is not counted as it is: its first live waiter is about to get the lock, and the dead ones
+-- before it are about to be passed over. So a call with a limit hands the lock on first, and then counts who is left.
+local early = most and queued and not held
+repeat
+  local again = early
+  if joins and not early and (held or queued) then
+    if most then
+      -- include: crowd
+      if crowd >= most then
+        -- include: paced
+        return 'full ' .. crowd .. ' 0' .. paced
+      end
+    end
+    local ttl, headStart = claim:match(WAITING, TERMS_AT)
     -- include: clock
-    token, hold = tick, id
-    -- include: grant { sampled = nil }
+    ticket = headStart == '0' and tick or string.format('%.0f', clock - headStart)
+    -- A waiter of which no heartbeat is recorded counts as alive for its `waiterTtl` after its ticket. A ticket that
+    -- other servers have issued may be older than that. So the call counts as a heartbeat, as that of a waiter in the
+    -- queue does.
+    local joined
+    if mode == 'place' then
+      redis.call('ZADD', queue, floor, claim)
+    else
+      joined = redis.call('ZADD', queue, 'NX', ticket, claim) == 1
+    end
+    position = redis.call('ZRANK', queue, claim) + 1
+    -- include: enqueue { fresh = position == 1 }
+    local till = holds and math.max(ends, queued) + LINGER or queued
+    if not joined then
+      ticket = string.format('%.0f', redis.call('ZSCORE', queue, claim))
+      redis.call('ZADD', deadlines, WAITER + now + ttl, id)
+      redis.call('PEXPIREAT', deadlines, till)
+    end
+    -- include: place { keep = till }
   end
-  if hold == id then return taken .. token end
-  if leftBehind and not joins then redis.call('HSET', lock, 'queued', queued) end
-  if joins then position = redis.call('ZRANK', queue, claim) + 1 end
-end
+
+  if not held then
+    local taken = holder and 'succeeded ' or 'granted '
+    if holder then
+      -- include: unreported
+    end
+    if queued then
+      -- include: promote { reason = holder and 'expiry' or 'handoff', mine = id, sampled = nil }
+      if unfinished then return 'unfinished' end
+      holder = successor and holder
+    else
+      holder = false
+    end
+    -- include: forget
+    if not holder then
+      -- include: clock
+      token, hold = tick, id
+      -- include: grant { sampled = nil }
+    end
+    if hold == id then return taken .. token end
+    held = true
+    if leftBehind and (early or not joins) then redis.call('HSET', lock, 'queued', queued) end
+    if position ~= NOT_QUEUED then position = redis.call('ZRANK', queue, claim) + 1 end
+  end
+  early = false
+until not again
 
 -- `known` becomes the field `clock` of the reply: a lower bound for the tokens of later grants. It is the larger of the
 -- holder's token and the present time. The variable `clock` is not used, for two reasons. In mode 'try', it may be as
 -- large as the floor of this call. The floor is not stored, so a later token may be smaller. And `clock` is a number:
 -- to make it a text would cost more than a Redis command, while `token` and `stamp` are texts already.
 local since, known = math.max(0, now - math.floor(token / 1000)), tonumber(token) > micros and token or stamp
+-- include: shown
 -- include: claim
 if position ~= NOT_QUEUED then
   -- include: paced

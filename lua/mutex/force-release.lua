@@ -13,7 +13,7 @@
 --   deadlines?  ZSET    see lua/shared/live.lua
 -- ARGV
 --   request     string  an unguessable name for this request only
---   only?       string  the id of the holder that loses the lock; absent: any holder
+--   only?       string  the id of the holder that loses the lock, as it is shown (lua/shared/shown.lua); absent: any holder
 -- Replies
 --   released    the holder has lost the lock
 --   unfinished  the holder has lost the lock, but one call may pass over only so many waiters; lua/mutex/sweep.lua finds the next holder
@@ -28,10 +28,13 @@
 -- include: time
 
 if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end
--- A retained hold has another first character (lua/shared/retain.lua).
-if not holder or ends < now or (only and only:sub(2) ~= hold:sub(2)) then return 'free' end
+if not holder or ends < now then return 'free' end
 
 -- include: keys { given = deadlines }
+-- include: shown
+-- A retained hold has another first character (lua/shared/retain.lua).
+if only and only:sub(2) ~= holder:sub(HELD_ID_AT + 1, HELD_ID_END) then return 'free' end
+
 local ended, lost = token, { hold }
 if holds then
   local many = redis.call('ZCOUNT', deadlines, '-inf', '(' .. WAITER)

@@ -14,11 +14,12 @@
 -- include: time
 
 local lockState = redis.call('HMGET', lock, 'holder', 'holds', 'pace')
-local holds = lockState[2]
+local holder, holds = lockState[1], lockState[2]
 -- include: keys { given = deadlines }
+-- include: shown
 local live = holds and redis.call('ZCOUNT', deadlines, now, '(' .. WAITER)
 local page, times = {}, {}
 if most then
   -- include: page
 end
-return { 'state', string.format('%.0f', micros), lockState[1], live, page, times, lockState[3] }
+return { 'state', string.format('%.0f', micros), holder, live, page, times, lockState[3] }

@@ -24,12 +24,12 @@
 -- include: time
 
 local function renew(lock, deadlines, id, known, lease)
-  local state = redis.pcall('HMGET', lock, 'holder', 'clock', 'keep', 'holds')
+  local state = redis.pcall('HMGET', lock, 'holder', 'clock', 'keep', 'holds', 'queued')
   if state.err then
     if state.err:find('WRONGTYPE') then return false end
     return error(state.err)
   end
-  local holder, holds = state[1], state[4]
+  local holder, holds, queued = state[1], state[4], tonumber(state[5] or 0)
   local clock, keep = tonumber(state[2] or 0), tonumber(state[3] or 0)
   -- include: holder
   -- include: ends
@@ -46,7 +46,7 @@ local function renew(lock, deadlines, id, known, lease)
   redis.call('PEXPIREAT', lock, keep)
   if holds then
     redis.call('ZADD', deadlines, deadline, id)
-    redis.call('PEXPIREAT', deadlines, keep)
+    redis.call('PEXPIREAT', deadlines, math.max(ends, deadline, queued) + LINGER)
   end
   if deadline > ends then
     -- include: prolong

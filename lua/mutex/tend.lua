@@ -53,8 +53,9 @@ if #joins > 0 then
   redis.call('ZADD', queue, (table.unpack or unpack)(joins))
   redis.call('ZADD', deadlines, (table.unpack or unpack)(times))
   -- include: enqueue { fresh = true, tick = string.format('%.0f', clock) }
-  redis.call('PEXPIREAT', deadlines, holds and keep or queued)
-  -- include: place { id = waiters[1] }
+  local till = holds and math.max(ends, queued) + LINGER or queued
+  redis.call('PEXPIREAT', deadlines, till)
+  -- include: place { id = waiters[1], keep = till }
 end
 
 local client, how, granted = waiters[1]:sub(1, CLIENT_END), 'handoff', nil
@@ -70,6 +71,7 @@ if queued and not (holder and ends >= now) then
 end
 
 local since, known = math.max(0, now - math.floor(token / 1000)), string.format('%.0f', math.max(clock, micros))
+-- include: shown
 -- include: claim
 -- include: paced
 known = known .. paced

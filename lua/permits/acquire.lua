@@ -82,48 +82,55 @@ if leftBehind then queued = LIFE_UNKNOWN end
 local ticket, most = NO_TICKET, mode and tonumber(mode)
 local joins = mode == 'queue' or most
 -- include: may
-if most and not may then
-  local before = 0
-  for _, queue in ipairs(lines) do
-    -- include: crowd { most = most - before }
-    -- A caller that is queued keeps its place.
-    before = crowd < 0 and NEVER_FULL or before + crowd
+-- While permits are free, the queue is not counted as it is: the waiters that fit are about to be admitted, and the dead
+-- ones before them are about to be passed over. So a call with a limit admits them first, and then counts who is left.
+local early = most and pending
+repeat
+  local again = early
+  if joins and not early and not may then
+    if most then
+      local before = 0
+      for _, queue in ipairs(lines) do
+        -- include: crowd { most = most - before }
+        -- A caller that is queued keeps its place.
+        before = crowd < 0 and NEVER_FULL or before + crowd
+      end
+      if before >= most then
+        -- include: pacing
+        return 'full ' .. before .. ' 0' .. paced
+      end
+    end
+    local ttl, headStart = claim:match(WAITING, TERMS_AT)
+    -- include: clock
+    ticket = headStart == '0' and tick or string.format('%.0f', clock - headStart)
+    -- include: join
+    -- include: enqueue { queue = line, fresh = redis.call('ZCOUNT', line, '-inf', '+inf') == 1 }
+    -- include: linger
+    if not joined then
+      redis.call('ZADD', deadlines, WAITER + now + ttl, id)
+      redis.call('PEXPIREAT', deadlines, keep)
+    end
+    -- include: place
   end
-  if before >= most and (before > 0 or not room) then
-    -- include: pacing
-    return 'full ' .. before .. ' 0' .. paced
-  end
-end
-if joins and not may then
-  local ttl, headStart = claim:match(WAITING, TERMS_AT)
-  -- include: clock
-  ticket = headStart == '0' and tick or string.format('%.0f', clock - headStart)
-  -- include: join
-  -- include: enqueue { queue = line, fresh = redis.call('ZCOUNT', line, '-inf', '+inf') == 1 }
-  -- include: linger
-  if not joined then
-    redis.call('ZADD', deadlines, WAITER + now + ttl, id)
-    redis.call('PEXPIREAT', deadlines, keep)
-  end
-  -- include: place
-end
 
-if queued then
-  -- include: admit { by = nil, mine = id, asks = line, deaf = {} }
-  for i = 1, #admitted, 2 do
-    if admitted[i] == claim then return granted .. admitted[i + 1] end
+  if queued then
+    -- include: admit { by = nil, mine = id, asks = line, deaf = {} }
+    for i = 1, #admitted, 2 do
+      if admitted[i] == claim then return granted .. admitted[i + 1] end
+    end
+    if unfinished then return 'unfinished' end
+    holds = holds + math.floor(#admitted / 2)
   end
-  if unfinished then return 'unfinished' end
-  holds = holds + math.floor(#admitted / 2)
-end
--- include: may
-if may then
-  -- include: take
-  -- include: token { grants = {} }
-  -- include: hold
-  return granted .. answer
-end
-if leftBehind and queued and not joins then redis.call('HSET', lock, 'queued', queued) end
+  -- include: may
+  if may then
+    -- include: take
+    -- include: token { grants = {} }
+    -- include: hold
+    return granted .. answer
+  end
+  if leftBehind and queued and (early or not joins) then redis.call('HSET', lock, 'queued', queued) end
+  early = false
+until not again
 
 local place = NOT_QUEUED
 if ticket ~= NO_TICKET then
@@ -136,5 +143,5 @@ if place ~= NOT_QUEUED then
   known = known .. paced
 end
 -- include: first-end
-bytes = bytes .. '/' .. (among or of) .. '/' .. taken .. '/' .. holds
+bytes = bytes .. '/' .. (among or of) .. '/' .. string.format('%.0f', taken) .. '/' .. holds
 return 'refused ' .. ttl .. ' ' .. place .. ' ' .. ticket .. ' ' .. since .. ' ' .. known .. ' ' .. bytes .. ' ' .. names

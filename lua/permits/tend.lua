@@ -81,7 +81,7 @@ if #admitted > 0 then records = redis.call('HMGET', lock, (table.unpack or unpac
 -- include: pacing
 local known = string.format('%.0f', math.max(clock, micros)) .. paced
 -- include: first-end
-local reply = { 'tended', ttl, since, known, bytes .. '//' .. taken .. '/' .. holds, names }
+local reply = { 'tended', ttl, since, known, bytes .. '//' .. string.format('%.0f', taken) .. '/' .. holds, names }
 for i = 1, #waiters, 2 do
   local at = (i + 1) / 2
   if records[at] then

@@ -100,9 +100,12 @@ while again do
   if nobody then
     redis.call('HDEL', lock, 'queued')
     queued, again = nil, false
+    -- If not all waiters that were found have been admitted, or there were none, deadlines of dead ones may be left (I7).
+    local dead = #admitted == 0 or #admitted < 2 * (MOST_ADMITTED - left)
     --[[cluster
-    redis.call('ZREMRANGEBYSCORE', deadlines, WAITER, '+inf')
+    dead = true
     --]]
+    if dead then redis.call('ZREMRANGEBYSCORE', deadlines, WAITER, '+inf') end
   elseif unfinished then
     again = false
   end

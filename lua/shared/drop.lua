@@ -24,7 +24,7 @@
 --   token       string   the next holder's token
 --   ends        ms       the end of the next holder's lease
 --   hold        string   the id of the next holder
---   holds       string   absent if the holder has ended
+--   holds       string   absent if the holder has ended, otherwise without this hold
 --   queued      ms       absent if the queue is empty afterwards
 --   clock       µs       advances to the last token used or granted
 --   keep        ms       grows if the lock's key has to live longer
@@ -45,8 +45,9 @@ if holds then
 end
 if dropped and latest and latest >= now then
   redis.call('ZREM', deadlines, id)
+  -- include: unlist
   -- include: prolong { deadline = latest }
-  redis.call('HSET', lock, 'holder', holder)
+  redis.call('HSET', lock, 'holder', holder, 'holds', holds)
   if latest < now + holder:match(WAITING, HELD_TERMS_AT) then
     -- include: tell { lasts = latest - now }
   end

@@ -43,7 +43,12 @@ if taken > 0 then
       end
     end
     holds = holds - #over
-    redis.call('ZREM', deadlines, (table.unpack or unpack)(over))
+    -- As in lua/shared/give-up.lua.
+    if taken == 0 and not queued then
+      redis.call('UNLINK', deadlines)
+    else
+      redis.call('ZREM', deadlines, (table.unpack or unpack)(over))
+    end
     redis.call('HDEL', lock, (table.unpack or unpack)(over))
     redis.call('HSET', lock, 'taken', taken)
     more = many > MOST_LAPSED

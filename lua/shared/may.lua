@@ -6,7 +6,7 @@
 --   of       string   how many the lock has, by the caller's claim
 --   queued?  ms       the time until which the queue's keys live
 -- Gives
---   room     boolean  enough permits are free, whoever waits
+--   pending  boolean  permits are free, and somebody waits, who may be about to be admitted or passed over
 --   may      boolean  the caller may be granted them
-room = taken + wants <= of + 0
-may = not queued and room
+pending = queued and taken < of + 0
+may = not queued and taken + wants <= of + 0

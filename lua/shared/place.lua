@@ -11,7 +11,7 @@
 --   id      string  the id of one of the client's waiters, or a claim, which begins with the id
 --   ttl     ms      the waiter's own expiry
 --   deadlines ZSET  see lua/shared/live.lua
---   keep    ms      the time until which the lock's own key lives
+--   keep    ms      the time until which the deadlines live
 --   now     ms      the server's time
 --[[cluster
 local who = id:sub(1, CLIENT_END)

@@ -12,6 +12,7 @@
 --   lock      HASH    the lock
 --   queue     ZSET    fair waiters by ticket
 --   deadlines ZSET    see lua/shared/live.lua
+--   queued?   ms      the time until which the queue's keys live
 --   now       ms      the server's time
 --   clock     µs      the last ticket or token
 --   token     string  the holder's token

@@ -99,16 +99,18 @@ export class MemoryLock {
     if (enters(asked, owned)) return this.#reenter(asked, owned)
     if (owned.length > 0 && !waits && !this.#find(asked.id)) throw new LockDeadlockError(asked.key)
     const said = this.#turns.said(asked)
-    if (join && !this.#may(asked)) {
+    const via = lapsed ?? 'handoff'
+    const { maxWaiters = Number.POSITIVE_INFINITY } = asked
+    const limited = join && maxWaiters < Number.POSITIVE_INFINITY
+    // Those who fit are admitted, and dead ones passed over, before the others are counted.
+    if (limited && this.#taken < asked.of) this.#admit(via, undefined, [asked.id])
+    if (join && !this.#holds.has(asked.id) && !this.#may(asked)) {
       const crowd = this.#find(asked.id) || waits ? Number.NEGATIVE_INFINITY : this.#crowd(asked)
-      const fits = this.#fits(asked) && !asked.group && !this.#turns.grouped
-      // If a mutex is free, the first waiter is about to get it, and this call would be behind the others.
-      const behind = this.#mutex && fits ? crowd - 1 : crowd
-      if (behind >= (asked.maxWaiters ?? Number.POSITIVE_INFINITY) && (crowd > 0 || !fits)) return crowd
+      if (crowd >= maxWaiters) return crowd
       this.#join(asked, this.#hub.tick() - Math.round(asked.headStart * 1_000))
       this.#turns.note(asked, true)
     }
-    this.#admit(lapsed ?? 'handoff', undefined, [asked.id])
+    this.#admit(via, undefined, [asked.id])
     const may = !this.#holds.has(asked.id) && this.#may(asked)
     if (may) this.#turns.note(asked, true)
     const admitted = may ? this.#hold(asked) : this.#holds.get(asked.id)

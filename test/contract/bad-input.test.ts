@@ -39,7 +39,7 @@ const badLockOptions: Record<keyof LockOptions, unknown[]> = {
   headStart: notTimes,
   owner: notTexts,
   label: [5, null, {}, 'x'.repeat(1025), 'é'.repeat(513), '\ud800'],
-  maxWaiters: [-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '5', null],
+  maxWaiters: [-1, 1.5, 1e21, Number.NaN, Number.POSITIVE_INFINITY, '5', null],
   minHold: notTimes,
   rejectLate: notFlags,
 }

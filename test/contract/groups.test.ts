@@ -2,7 +2,14 @@
  * Tests the groups of a semaphore: their limits, their turns, and what is seen of them. Each client stands for a process.
  */
 import { describe, expect } from 'vitest'
-import { type Lease, type Lock, LockArgumentError, type LockError, LockQueueFullError } from '../../src/index.ts'
+import {
+  type Lease,
+  type Lock,
+  LockArgumentError,
+  type LockError,
+  LockQueueFullError,
+  LockTimeoutError,
+} from '../../src/index.ts'
 import type { SemaphoreOptions } from '../../src/options.ts'
 import { heard, promptly, rejection, settles } from '../kit/outcomes.ts'
 import { parkAt } from '../kit/parking.ts'
@@ -307,7 +314,10 @@ test('bad input is reported before anything is sent', async ({ locks }) => {
     [{ groupWeight: 2 }, 'groupWeight'],
     [{ group: 'a', groupLimit: 1, permits: 2 }, 'groupLimit'],
     [{ group: 'a', groupLimit: 0 }, 'groupLimit'],
-    [{ group: 'a', groupLimit: 1.5 }, 'groupLimit'],
+    ...[1.5, 2 ** 53, 1e21, Number.MAX_VALUE].map((groupLimit): [SemaphoreOptions, string] => [
+      { group: 'a', groupLimit },
+      'groupLimit',
+    ]),
     ...[0, -1, Number.NaN, Number.POSITIVE_INFINITY, '1' as never].map((groupWeight): [SemaphoreOptions, string] => [
       { group: 'a', groupWeight },
       'groupWeight',
@@ -320,6 +330,14 @@ test('bad input is reported before anything is sent', async ({ locks }) => {
     const error = await rejection(lock.lock({ group: 'a' } as never), LockArgumentError)
     expect(error.message).toContain('semaphore(key, 1)')
   }
+  const all = Number.MAX_SAFE_INTEGER
+  const largest = locks.semaphore(freshKey(), all)
+  const most = await largest.lock({ permits: all, group: 'a', groupLimit: all, groupWeight: Number.MAX_VALUE })
+  const groups = [{ group: 'a', taken: all, limit: all, weight: 1e6, waiting: 0 }]
+  expect(await largest.inspect()).toMatchObject({ permits: all, taken: all, groups })
+  const refused = await rejection(largest.lock({ group: 'a', groupLimit: all, timeout: 1 }), LockTimeoutError)
+  expect(refused.message).toContain(`${all} of ${all} permits are taken`)
+  await most.release()
   // A limit above the permits of the semaphore is no mistake, and a name may have any characters.
   const lease = await semaphore.lock({ group: ' ;</é', groupLimit: 9, groupWeight: 0.5 })
   expect((await semaphore.inspect()).groups).toEqual([{ group: ' ;</é', taken: 1, limit: 9, weight: 0.5, waiting: 0 }])

@@ -1,7 +1,8 @@
 /** Tests named owners, which may hold and wait in several calls, clients and processes at the same time. */
 import { describe, expect } from 'vitest'
-import type { Lease, LockClient } from '../../src/index.ts'
-import { heard, promptly } from '../kit/outcomes.ts'
+import { type Lease, type LockClient, LockTimeoutError } from '../../src/index.ts'
+import { kindsHere } from '../kit/kinds.ts'
+import { heard, promptly, rejection } from '../kit/outcomes.ts'
 import { park, queueOf } from '../kit/parking.ts'
 import { clients, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
@@ -70,4 +71,39 @@ describe('a hold of an owner whose process has died (I4, I7)', () => {
     }
     expect(granted?.held).toBe(true)
   })
+})
+
+describe('a lock whose first hold has ended, while its owner still holds it', () => {
+  const ways = ['is released', 'lapses'] as const
+
+  test.for(kindsHere.filter(({ kind }) => kind !== 'semaphore').flatMap(each => ways.map(end => ({ ...each, end }))))(
+    'is shown, and taken away, under a hold that lives: one that $end ($kind)',
+    async ({ client, end }, { key }) => {
+      const [one, two, three, other] = ['one', 'two', 'three', 'other'].map(label => client({ label })) as LockClient[]
+      const waiting = heard(other!, 'waiting')
+      const lapses = end === 'lapses' && { lease: 800 }
+      const leases = [
+        await one!.lock(key, { owner: 'job', ...lapses }),
+        await two!.lock(key, { owner: 'job', ...lapses }),
+        await three!.lock(key, { owner: 'job', label: 'the last of three' }),
+      ]
+      expect((await other!.inspect(key)).holds).toBe(3)
+      for (const lease of leases.slice(0, 2)) {
+        if (lapses) await eventually(() => !lease.held)
+        else await lease.release()
+      }
+      await eventually(async () => (await other!.inspect(key)).holds === 1)
+      const { holders, owner, label } = await other!.inspect(key)
+      const last = { id: leases[2]!.id, owner: 'job', label: 'the last of three' }
+      expect(holders).toMatchObject([last])
+      expect({ owner, label }).toEqual({ owner: 'job', label: last.label })
+      const late = await rejection(other!.lock(key, { fair: true, timeout: 50 }), LockTimeoutError)
+      expect([late.holder?.label, waiting[0]?.holder?.label]).toEqual([last.label, last.label])
+      const lock = other!.constructor.name === 'LockClient' ? key : other!.readWrite(key).write
+      for (const { id } of leases.slice(0, 2)) expect(await other!.forceRelease(lock, id)).toBe(false)
+      expect(leases[2]!.held).toBe(true)
+      expect(await other!.forceRelease(lock, last.id)).toBe(true)
+      await eventually(() => !leases[2]!.held)
+    },
+  )
 })

@@ -4,8 +4,14 @@ import { type Lease, LockArgumentError, LockLostError, LockQueueFullError, LockT
 import { kindsHere } from '../kit/kinds.ts'
 import { heard, promptly, rejection } from '../kit/outcomes.ts'
 import { park, parkMany, ways } from '../kit/parking.ts'
+import { place } from '../kit/place.ts'
 import { client, clients, freshKey, test } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
+
+/** The kinds, and a semaphore whose calls have a group. */
+const groupsHere = kindsHere.flatMap(each =>
+  (each.kind === 'semaphore' ? [undefined, 'a'] : [undefined]).map(group => ({ ...each, group })),
+)
 
 /** Passes a lock on among fair callers, until so many holds have ended while others were queued. */
 async function passOn(
@@ -44,6 +50,27 @@ describe('maxWaiters', () => {
       expect(await one!.tryLock(key, { maxWaiters: 0 })).toBeNull()
       await held.release()
       for (const call of calls) await (await call.catch(() => null))?.release()
+    },
+  )
+
+  test.for(groupsHere)(
+    'does not count dead waiters of a lock whose dead holder’s lease is over ($kind, group: $group)',
+    async ({ client, clients, group }, { key }) => {
+      const { source, proxy } = await place().proxied()
+      const [one] = clients(1)
+      // The dead waiters would count for a minute.
+      const dead = client({ waiterTtl: 60_000, outageTimeout: 1_000 }, source)
+      const options = { fair: true, ...(group && { group }) }
+      await dead.lock(key, { ...options, lease: 1_500 })
+      for (const wait of await parkMany(dead, key, 3, options)) wait.catch(() => {})
+      proxy.refuse()
+      proxy.cut()
+      const full = await promptly(rejection(one!.lock(key, { ...options, maxWaiters: 3 }), LockQueueFullError))
+      expect(full.waiters).toBe(3)
+      await eventually(async () => !(await one!.isLocked(key)))
+      const lease = await promptly(one!.lock(key, { ...options, maxWaiters: 0 }))
+      expect((await one!.inspect(key)).waiters).toEqual([])
+      await lease.release()
     },
   )
 

@@ -1,8 +1,9 @@
 /** Tests what the scripts do for the options of the queue: retained holds, the pace, a full queue, numbers of permits. */
 import { describe, expect, test } from 'vitest'
+import { plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
-import { again, anonymous, caller, claimOf } from './callers.ts'
-import { asker, claimOf as claimOfAsker, TestSemaphore } from './semaphore.ts'
+import { again, anonymous, type Caller, caller, claimOf } from './callers.ts'
+import { type Asker, asker, claimOf as claimOfAsker, TestSemaphore } from './semaphore.ts'
 import { sharedLock } from './test-lock.ts'
 
 describe('a hold that is released before its minHold has passed', () => {
@@ -55,6 +56,49 @@ describe('a hold that is released before its minHold has passed', () => {
     expect((await semaphore.acquire(asker(anonymous('big'), '2/2'))).status).toBe('refused')
     await eventually(async () => (await semaphore.acquire(asker(anonymous('big'), '2/2'))).status === 'succeeded')
     expect(await semaphore.redis.hget(semaphore.names.lock, 'slots')).toBe('')
+  })
+})
+
+describe('a call that does not join a long queue', () => {
+  test('hands a lapsed lock on first, and then counts who is left', async () => {
+    const lock = await sharedLock()
+    const [ada, ben, cyd] = ['ada', 'ben', 'cyd'].map(name => caller(name)) as [Caller, Caller, Caller]
+    await lock.listen(ada, ben)
+    await lock.given({ holder: caller('holder'), endsIn: -1, waiters: [ada, ben] })
+    expect(await lock.acquire(cyd, { mode: 1 })).toEqual({ status: 'full', waiters: 1 })
+    expect(await lock.holder()).toBe(ada.id)
+    await lock.lapse()
+    expect(await lock.acquire(cyd, { mode: 1 })).toMatchObject({ status: 'refused', position: 1, owner: ben.owner })
+  })
+
+  test('keeps its place if it has joined, and passes dead waiters over in several calls', async () => {
+    const lock = await sharedLock()
+    const [ada, ben] = [caller('ada'), caller('ben')]
+    const dead = Array.from({ length: 300 }, (_, i) => caller(`dead ${i}`, { ttl: 1, joinedAgo: 500 - i }))
+    await lock.given({ holder: ada, waiters: [...dead, ben] })
+    expect(await lock.acquire(ben, { mode: 0 })).toMatchObject({ status: 'refused', position: 301 })
+    await lock.lapse()
+    expect((await lock.acquire(caller('cyd'), { mode: 0 })).status).toBe('unfinished')
+    expect(await lock.acquire(ben, { mode: 0 })).toMatchObject({ status: 'succeeded' })
+  })
+
+  test.each([
+    { kind: 'semaphore', wants: '1/2', group: '' },
+    { kind: 'semaphore with groups', wants: '1/2', group: ';;;a' },
+    { kind: 'read-write lock', wants: '1/999999999', group: '' },
+  ])('admits those who fit before it counts ($kind)', async ({ kind, wants, group }) => {
+    const lock = kind === 'read-write lock' ? await TestSemaphore.readWrite() : await TestSemaphore.on()
+    const all = kind === 'read-write lock' ? '1000000000/1000000000' : `2/2${group}`
+    const asking = (name: string) => asker(anonymous(name, { ttl: 60_000 }), `${wants}${group}`)
+    const [holder, ada, ben, cyd] = [asker(anonymous('holder'), all), ...['ada', 'ben', 'cyd'].map(asking)] as Asker[]
+    await plainRedis().subscribe(...[ada!, ben!].map(({ client }) => `lock:inbox:${client}`))
+    await lock.acquire(holder!)
+    for (const who of [ada!, ben!]) expect((await lock.acquire(who, 2)).status).toBe('refused')
+    expect(await lock.acquire(cyd!, 2)).toEqual({ status: 'full', waiters: 2 })
+    await lock.lapse(holder!)
+    const reads = kind === 'read-write lock'
+    expect(await lock.acquire(cyd!, 0)).toMatchObject(reads ? { status: 'succeeded' } : { status: 'full', waiters: 0 })
+    expect((await lock.state()).holders).toEqual([ada!.id, ben!.id, ...(reads ? [cyd!.id] : [])].sort())
   })
 })
 

@@ -71,11 +71,13 @@ export class TestSemaphore {
     return TestSemaphore.on((await ownServer()).url)
   }
 
-  async acquire(who: Asker, mode?: 'queue' | 'try', waits?: 1) {
+  /** `mode`: a number as for `Asking`. */
+  async acquire(who: Asker, mode?: 'queue' | 'try' | number, waits?: 1) {
     const { status, values } = await this.#scripts.run('acquire', this.names, { claim: claimOf(who), mode, waits })
     const [first, second, ticket] = values.map(Number)
     if (status === 'granted' || status === 'succeeded' || status === 'reentered')
       return { status, token: first!, ttl: second, around: values[2] }
+    if (status === 'full') return { status, waiters: first! }
     return status === 'refused' ? { status, ttl: first!, position: second!, ticket: ticket! } : { status }
   }
 

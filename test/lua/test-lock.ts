@@ -38,7 +38,8 @@ export interface Given {
 
 export interface Asking {
   readonly queue?: boolean
-  readonly mode?: VoteMode
+  /** A number: as `queue`, unless so many callers are queued. */
+  readonly mode?: VoteMode | number
   /** The smallest token or ticket that may be issued, µs. */
   readonly floor?: number
   /** The token of the vote that the caller gives back. */
@@ -151,6 +152,7 @@ export class TestLock {
       returned,
     })
     if (status === 'unfinished' || status === 'absent') return { status }
+    if (status === 'full') return { status, waiters: Number(values[0]) }
     if (status !== 'refused') return { status, token: Number(values[0]), ttl: Number(values[1] ?? who.lease) }
     const [ttl, position, ticket, heldFor, clock, bytes] = values.slice(0, 6).map(Number)
     const { owner, label } = decodeNames(values.slice(6).join(' '), bytes!)

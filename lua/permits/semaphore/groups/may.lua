@@ -13,12 +13,13 @@
 --   turns      ZSET    see lua/permits/semaphore/groups/settle.lua
 --   shares     HASH    see lua/permits/semaphore/groups/settle.lua
 -- Gives
---   room       boolean  the same
+--   pending    boolean  permits are free, and a group that is not full has a waiter, who may be about to be admitted or passed over
 --   may        boolean  the caller may be granted them
-may = taken + wants <= of + 0
-if may and queued then
+pending, may = false, taken + wants <= of + 0
+if queued and taken < of + 0 then
   -- include: next
-  may = grouped and not head
+  pending = not grouped or head
+  may = may and not pending
 end
 if may then
   -- include: group
@@ -30,4 +31,3 @@ if may then
     may = (redis.call('HMGET', lock, ':' .. group)[1] or 0) + wants <= limit + 0
   end
 end
-room = may
