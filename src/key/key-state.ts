@@ -134,7 +134,7 @@ export class KeyState extends Line implements Due {
   confirmed(waiter: Waiter, grant: Granted, begun: number, deadline: Renewed, now: number): void {
     if (!waiter.waits) return
     const until = waiter.confirmedUntil(grant, begun, deadline)
-    if (until > now) {
+    if (!this.port.mayBeOver(waiter, until, now)) {
       this.#hold(waiter, { ...grant, deadline: until }, now)
       // Waiters may have joined the line during the confirmation. They have not tried yet.
       this.wake(now)
@@ -207,7 +207,7 @@ export class KeyState extends Line implements Due {
   granted(waiter: Waiter, token: number, via: Via, now: number, slots?: readonly number[]): void {
     if (inState[waiter.state].message === 'ignore') return
     const grant = waiter.proven(token, via, now, slots)
-    if (grant) this.#granted(waiter, grant, now)
+    if (grant && !this.port.mayBeOver(waiter, grant.deadline, now)) this.#granted(waiter, grant, now)
     else this.#prove(waiter, now)
   }
 
@@ -217,7 +217,7 @@ export class KeyState extends Line implements Due {
    * because the lease may be shorter than any round trip, and then every answer arrives too late.
    */
   found(waiter: Waiter, grant: Granted, now: number): void {
-    const dead = waiter.waits && grant.deadline <= now
+    const dead = waiter.waits && this.port.mayBeOver(waiter, grant.deadline, now)
     if (!dead || waiter.late) return this.#granted(waiter, grant, now)
     waiter.late = true
     this.#prove(waiter, now)
