@@ -20,8 +20,8 @@
  * stop the timer, unless the locks are in this process, where the timer would keep the process alive.
  *
  * While the machine is suspended, timers stand still. After it, the clock jumps ahead, and at the next look the holds
- * whose deadlines have passed are lost. If the clock may be behind (`Clock.behind`), every hold is in doubt: Redis is
- * asked about all of them.
+ * whose deadlines have passed are lost. If the clock is in doubt (`Clock.behind`), so is every hold: Redis is asked about
+ * all of them, and until it has answered, `remaining` is careful, but a hold is lost only at its deadline.
  */
 import type { Clock } from '../clock.ts'
 import { LockError, LockLostError } from '../errors.ts'
