@@ -68,11 +68,11 @@ function readUptime(): number {
  *
  * 1. `now()` jumps ahead. A's lease is over before A next looks at it. A timer that is pending does not count the jump:
  *    Node's timers go on with the time that they had left.
- * 2. and 3. `now()` does not jump, but `behind` says by how much it may be wrong. A's `held` is false at once, and so is
- *    a grant that was under way. Redis is asked, and A learns that its hold is gone. If A was not suspended, it goes on.
- *    Until the answer, nothing is released or declared lost, so a clock that is wrong costs a round trip, but no lock.
- * 4. There was no suspension. A clock that has gone back is compared with its new time from now on, so a suspension
- *    later is noticed.
+ * 2. and 3. `now()` does not jump, but `behind` says by how much it may be wrong. A's `held` is false at once, and a grant
+ *    to A that was under way is not used yet. Redis is asked, and A learns that its lease is over, or that it goes on.
+ *    Until the answer, nothing is released or declared lost: a wrong clock costs a round trip, but no lock.
+ * 4. A was not suspended. A clock that has gone back is compared with its new time from now on, so it hides no later
+ *    suspension.
  */
 class SystemClock implements Clock {
   /** How long the machine was suspended, in ms. */
