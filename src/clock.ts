@@ -1,7 +1,7 @@
 /**
- * This library measures time in ms on a clock that never goes back and also counts while the machine is suspended. The
- * time of day is only a hint that the machine may have been suspended. All code that waits gets a Clock, so tests can
- * replace the clock.
+ * This library measures time in ms on a clock that never goes back and also counts while the machine is suspended. No
+ * single clock of a machine does that everywhere, so three are compared: what two of them say counts at once, and what
+ * one of them says alone puts all leases in doubt. All code that waits gets a Clock, so tests can replace the clock.
  */
 import { uptime } from 'node:os'
 
@@ -16,8 +16,8 @@ export interface Clock {
   /** Calls `fire` once, at least `delay` ms from now. The call may come late, so `fire` has to read the time itself. */
   after(delay: number, fire: () => void): Timer
   /**
-   * Returns by how many ms `now()` may be behind the true time, because of jumps that this clock has noticed since the
-   * given time. If the method is absent, the clock notices no jumps.
+   * Returns by how many ms `now()` may be behind the true time, because since the given time one clock of the machine
+   * has moved ahead alone. If the method is absent, the clock is never in doubt.
    */
   behind?(since: number): number
 }
@@ -27,59 +27,76 @@ export interface Clock {
  */
 export const LONGEST = 2 ** 31 - 1
 
-/** The time of day has jumped if it has moved by this many ms more, or less, than `performance.now()`. */
-const JUMP = 100
-/** On a system that reports its uptime in whole seconds, a difference of this many ms proves nothing. */
-const COARSE = 1_500
+/** Two clocks have moved apart if one of them has gone on by this many ms more, or less, than the other. */
+const APART = 100
 /**
  * The time of day is read at most once in this many ms in which the process runs. So a suspension is noticed at most this
  * much later.
  */
 const COMPARE = 0.25
-/** The interval, in ms, at which the uptime is read even if the time of day has not jumped. */
-const REREAD = 1_000
+/** The interval, in ms, at which the uptime is read even if the time of day has not moved: it costs a system call. */
+const REREAD = 100
 /** If reading all clocks took this many ms, the process was interrupted meanwhile, and the times do not fit together. */
 const INTERRUPTED = 20
-/** How many jumps are remembered one by one. */
-const JUMPS = 8
+/** How many doubts are remembered one by one. */
+const DOUBTS = 8
+
+/** Returns the uptime of the machine in s; NaN if it cannot be read. */
+function readUptime(): number {
+  try {
+    return uptime()
+  } catch {
+    return Number.NaN
+  }
+}
 
 /**
- * On Linux, `performance.now()` stands still while the machine is suspended, but Redis on another machine goes on. The
- * uptime of the machine counts that time, but costs a system call. So `now()` only compares `performance.now()` with the
- * time of day, and reads the uptime if the two have moved apart, or if the last reading is old.
+ * On Linux, `performance.now()` stands still while the machine is suspended, but Redis on another machine goes on. Two
+ * other clocks go on, too, but neither can be trusted alone. Anybody may set the time of day. The uptime of a container
+ * may be wrong or reset, and libuv reads another clock, in whole seconds, if a process has no file descriptor left.
+ * What the two say, measured by `performance.now()`:
  *
- * - The uptime shows a suspension: `now()` jumps ahead by its length, so leases count it. A timer that is pending does
- *   not: Node's timers go on with the time that they had left.
- * - Only the time of day has jumped ahead: it may have been set. But a virtual machine that was paused, or continued
- *   from a snapshot, looks the same once its time of day has been corrected. So `now()` does not jump, but `behind` says
- *   by how much it may be wrong. Redis then has to be asked about holds.
- * - The time of day was set back: this means nothing.
+ *     uptime ╲ time of day   has moved ahead                  has not moved, or was set back
+ *     has moved ahead        1. suspended: the part that      3. doubt: suspended while the time of day was set back,
+ *                            both say counts; the rest is        or a wrong uptime
+ *                            doubt, as in 2 and 3
+ *     has not moved, or      2. doubt: a paused virtual       4. nothing
+ *     back, or unreadable       machine, or a time that was
+ *                               set
+ *
+ * A holds the lock, the machine of A is suspended for longer than the lease, and B gets the lock (I1):
+ *
+ * 1. `now()` jumps ahead. A's lease is over before A next looks at it. A timer that is pending does not count the jump:
+ *    Node's timers go on with the time that they had left.
+ * 2. and 3. `now()` does not jump, but `behind` says by how much it may be wrong. A's `held` is false at once, and a grant
+ *    to A that was under way is not used yet. Redis is asked, and A learns that its lease is over, or that it goes on.
+ *    Until the answer, nothing is released or declared lost: a wrong clock costs a round trip, but no lock.
+ * 4. A was not suspended. A clock that has gone back is compared with its new time from now on, so it hides no later
+ *    suspension.
  */
 class SystemClock implements Clock {
   /** How long the machine was suspended, in ms. */
   #suspended = 0
-  /** By how many ms the time of day, and the uptime, were ahead of `performance.now()` when they were last read. */
+  /** By how many ms the other clocks were ahead of `performance.now()` when they last moved. NaN: never read. */
   #day = Date.now() - performance.now()
-  #uptime = uptime() * 1_000 - performance.now()
-  /** Whether each uptime read so far was in whole seconds. Where it has a fraction, one reading in a hundred has none. */
-  #coarse = Number.isInteger(uptime())
+  #uptime = Number.NaN
   #rereadAt = 0
   #comparedAt = 0
-  /** The jumps of the time of day that no suspension explains, oldest first, with the times when they were noticed. */
-  readonly #jumps: { readonly at: number; ms: number }[] = []
+  /** What one clock has said alone, oldest first, with the times when that was noticed. */
+  readonly #doubts: { readonly at: number; ms: number }[] = []
 
   now(): number {
     const now = performance.now()
     if (now - this.#comparedAt >= COMPARE) {
       this.#comparedAt = now
-      if (now >= this.#rereadAt || Math.abs(Date.now() - now - this.#day) > JUMP) this.#read(now)
+      if (now >= this.#rereadAt || Math.abs(Date.now() - now - this.#day) > APART) this.#read(now)
     }
     return now + this.#suspended
   }
 
   behind(since: number): number {
     let ms = 0
-    for (const jump of this.#jumps) if (jump.at > since) ms += jump.ms
+    for (const doubt of this.#doubts) if (doubt.at > since) ms += doubt.ms
     return ms
   }
 
@@ -102,22 +119,28 @@ class SystemClock implements Clock {
   #read(now: number): void {
     this.#rereadAt = now + REREAD
     const day = Date.now() - now - this.#day
-    const seconds = uptime()
+    const seconds = readUptime()
     if (performance.now() - now > INTERRUPTED) return
-    const up = seconds * 1_000 - now - this.#uptime
-    this.#coarse &&= Number.isInteger(seconds)
-    const error = this.#coarse ? COARSE : JUMP
-    // The time of day is more precise than the uptime, unless it was set as well.
-    const suspended = up > error ? (Math.abs(up - day) < error ? day : up) : 0
-    this.#uptime += up
-    if (Math.abs(day) > JUMP) this.#day += day
+    const ahead = seconds * 1_000 - now
+    // An uptime in whole seconds may be up to 1 s too small. So it proves no move that is smaller.
+    const error = Number.isInteger(seconds) ? 1_000 : 0
+    if (Number.isNaN(this.#uptime)) this.#uptime = ahead + error
+    const least = ahead - this.#uptime || 0
+    const read = Math.max(least, Math.min(0, least + error))
+    // The time of day is more precise than the uptime.
+    const up = Math.abs(read - day) <= APART ? day : read
+    if (Math.abs(day) > APART) this.#day += day
+    if (Math.abs(up) > APART) this.#uptime += up
+    const both = Math.min(day, up)
+    const suspended = both > APART ? both : 0
     this.#suspended += suspended
-    const jumps = this.#jumps
-    if (day - suspended > JUMP) jumps.push({ at: now + this.#suspended, ms: day - suspended })
-    const [oldest] = jumps
-    if (jumps.length > JUMPS && oldest) {
-      jumps.shift()
-      jumps[0]!.ms += oldest.ms
+    const ms = Math.max(day, up) - suspended
+    const doubts = this.#doubts
+    if (ms > APART) doubts.push({ at: now + this.#suspended, ms })
+    const [oldest] = doubts
+    if (doubts.length > DOUBTS && oldest) {
+      doubts.shift()
+      doubts[0]!.ms += oldest.ms
     }
   }
 }
@@ -134,6 +157,14 @@ export const systemClock: Clock = new SystemClock()
  */
 export function surelyUntil(sent: number, ttl: number): number {
   return sent + ttl - Math.min(ttl / 10, 2 + ttl / 1000)
+}
+
+/**
+ * Returns whether a lease of `ttl` ms that lasts until `deadline` (`surelyUntil`) may be over: because its time has
+ * passed, or because the clock has been in doubt since the request was sent.
+ */
+export function mayBeOver(clock: Clock, deadline: number, ttl: number, now = clock.now()): boolean {
+  return deadline - (clock.behind?.(deadline - surelyUntil(0, ttl)) ?? 0) <= now
 }
 
 /** `AwakeClock` counts time in steps of at most this many ms. */

@@ -118,6 +118,8 @@ export class Holds extends Keeping implements Succession {
   /** Releases the hold. Resolves to true if this call has ended a live hold. Rejects with LockConnectionError. */
   release(hold: Hold): Promise<boolean> {
     const now = this.clock.now()
+    // A hold in doubt must not be handed on.
+    this.look(now)
     // Undefined if the hold has ended, and this client has no waiter and no other hold of the lock.
     const state = this.table.states.get(hold.key)
     if (now >= hold.deadline) this.expire(hold, now)

@@ -5,7 +5,7 @@
  * A waiter is in the table before its first request is sent. So if the message of its grant comes before the reply to
  * its request, because the two come over different connections, the message finds it.
  */
-import { type AwakeClock, awake, type Clock } from '../clock.ts'
+import { type AwakeClock, awake, type Clock, mayBeOver } from '../clock.ts'
 import { LockClosedError, type LockConnectionError, LockQueueFullError, outOfReach } from '../errors.ts'
 import type { Channels, Granted, HoldName, Kind, Refused } from '../kind.ts'
 import { Cleanups } from './cleanups.ts'
@@ -233,6 +233,10 @@ export class Io implements Port {
 
   // The port of the keys.
 
+  mayBeOver({ claim }: Waiter, deadline: number, now: number): boolean {
+    return mayBeOver(this.#clock, deadline, claim.lease, now)
+  }
+
   ask(state: Key, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean, sent: number): void {
     const begun = attempt === 'as-head' ? this.#awake.at(sent) : 0
     const mode = join ? 'queue' : 'try'
@@ -242,7 +246,7 @@ export class Io implements Port {
       // If the reply took longer than the lease that it grants, the lease may be over. So the waiter asks again with
       // the same id. The answer is the same grant with a later deadline, or a new grant if the first has expired. The
       // waiter asks only once more, because the lease may be shorter than any round trip to Redis.
-      if (answer.granted && answer.deadline <= now && waiter.waits && !again) {
+      if (answer.granted && this.mayBeOver(waiter, answer.deadline, now) && waiter.waits && !again) {
         again = true
         return void this.#kind.attempt(waiter.claim, mode, reserve ? BLOCK : 0, true).then(answered, failed)
       }

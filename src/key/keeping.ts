@@ -20,8 +20,8 @@
  * stop the timer, unless the locks are in this process, where a test may look for timers that are left.
  *
  * While the machine is suspended, timers stand still. After it, the clock jumps ahead, and at the next look the holds
- * whose deadlines have passed are lost. If the clock may be behind (`Clock.behind`), every hold is in doubt: Redis is
- * asked about all of them.
+ * whose deadlines have passed are lost. If the clock is in doubt (`Clock.behind`), so is every hold: Redis is asked about
+ * all of them, and until it has answered, `remaining` is careful, but a hold is lost only at its deadline.
  */
 import type { Clock } from '../clock.ts'
 import { LockError, LockLostError } from '../errors.ts'
@@ -106,6 +106,7 @@ export abstract class Keeping implements Due {
     if (this.#closed) return
     this.#fresh.add(hold)
     if (this.#fresh.size > MOST_FRESH) this.#planFresh()
+    if (this.#behind(hold.sent) > 0) return this.#ask([hold])
     const at = Math.min(hold.due, hold.deadline, now + LOOK)
     if (at < this.dueAt) this.#schedule.set(this, at)
   }
@@ -122,11 +123,9 @@ export abstract class Keeping implements Due {
 
   /** Returns for how many ms this client can still rely on the hold; 0 if the hold may have ended. */
   remaining(hold: Hold): number {
-    const left = hold.remaining(this.clock.now())
-    const behind = this.#behind(hold.sent)
-    if (behind === 0) return left
-    this.#look()
-    return Math.max(0, left - behind)
+    const now = this.clock.now()
+    this.look(now)
+    return Math.max(0, hold.remaining(now) - this.#behind(hold.sent))
   }
 
   /** Returns whether the hold lasts, as far as this client knows. A hold that is in doubt lasts until Redis denies it. */
@@ -168,7 +167,7 @@ export abstract class Keeping implements Due {
   // Renewals.
 
   due(now: number): void {
-    this.#look()
+    this.look(now)
     this.#planFresh()
     const woken: Hold[] = []
     // A hold whose renewal is due in a moment is renewed with those that are due now.
@@ -215,11 +214,10 @@ export abstract class Keeping implements Due {
     return this.table.states.get(hold.key)?.ofGrant(hold) ?? []
   }
 
-  /** Asks Redis about all holds, if the clock may have fallen behind since the last call. */
-  #look(): void {
-    const since = this.#lookedAt
-    this.#lookedAt = this.clock.now()
-    if (this.#behind(since) > 0) this.#ask([...this.table.holds.values()])
+  /** Asks Redis about all holds, if the clock has been in doubt since the last call. */
+  protected look(now: number): void {
+    if (this.#behind(this.#lookedAt) > 0) this.#ask([...this.table.holds.values()])
+    this.#lookedAt = now
   }
 
   #behind(since: number): number {

@@ -134,7 +134,7 @@ export class KeyState extends Line implements Due {
   confirmed(waiter: Waiter, grant: Granted, begun: number, deadline: Renewed, now: number): void {
     if (!waiter.waits) return
     const until = waiter.confirmedUntil(grant, begun, deadline)
-    if (until > now) {
+    if (!this.port.mayBeOver(waiter, until, now)) {
       this.#hold(waiter, { ...grant, deadline: until }, now)
       // Waiters may have joined the line during the confirmation. They have not tried yet.
       this.wake(now)
@@ -211,7 +211,7 @@ export class KeyState extends Line implements Due {
     if (until !== undefined) return this.found(waiter, { ...grant, granted: true, deadline: until }, now)
     if (inState[waiter.state].message === 'ignore') return
     const proven = waiter.proven(grant, now)
-    if (proven) this.#granted(waiter, proven, now)
+    if (proven && !this.port.mayBeOver(waiter, proven.deadline, now)) this.#granted(waiter, proven, now)
     else this.#prove(waiter, now)
   }
 
@@ -221,7 +221,7 @@ export class KeyState extends Line implements Due {
    * and then every answer arrives too late.
    */
   found(waiter: Waiter, grant: Granted, now: number): void {
-    const dead = waiter.waits && grant.deadline <= now
+    const dead = waiter.waits && this.port.mayBeOver(waiter, grant.deadline, now)
     if (!dead || waiter.late) return this.#granted(waiter, grant, now)
     waiter.late = true
     this.#prove(waiter, now)

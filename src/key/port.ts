@@ -69,6 +69,8 @@ export interface Port {
   readonly pause: number
   /** Whether the client is closed. A closed client accepts no grants. */
   readonly closed: boolean
+  /** Whether the lease of a grant to this waiter, which lasts until `deadline`, may be over at `now`. */
+  mayBeOver(waiter: Waiter, deadline: number, now: number): boolean
   /** Sends an attempt; then calls `answered`, or `failed` if there is no answer. `reserve`: for hand-offs. */
   ask(key: Key, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean, now: number): void
   /** Sends a heartbeat of these waiters, and calls `tended`. */

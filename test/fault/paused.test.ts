@@ -49,7 +49,7 @@ describe.each([
 ])('the holder of a %s lease is stopped', (_, terms) => {
   // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 5_000` in src/clock.ts: the holder does not
   // know that its lease has ended. It also fails if `if (now >= this.#rereadAt || Math.abs(Date.now() - now - this.#day)
-  // > JUMP) this.#read(now)` is removed in src/clock.ts: the time of a suspension does not count.
+  // > APART) this.#read(now)` is removed in src/clock.ts: the time of a suspension does not count.
   test.for(pauses.flatMap(by => kindsAndWays.map(each => ({ ...each, by }))))(
     'by $by: I1 I2 I8, another caller gets the lock when the lease ends; late operations change nothing ($kind, fair: $fair)',
     async ({ by, fair, client, peer: start }, { key }) => {
@@ -82,6 +82,33 @@ describe.each([
       await nothingLeft(plainRedis(), other, key)
     },
   )
+
+  // Only the uptime shows this suspension. It is read ten times a second. This test fails if `const REREAD = 100` becomes
+  // `const REREAD = 5_000` in src/clock.ts: the holder counts on its lease until then.
+  test('by a suspension while the time of day is set back: I1 I8, "held" is false within 0.1 s, the signal follows', async ({
+    key,
+  }) => {
+    const clock = await SteppedClock.make(await emptyFolder())
+    onTestFinished(() => clock.close())
+    const peer = await clock.under(() => Peer.start())
+    const other = client()
+    const hold = await peer.lock(key, terms)
+    const { lease: wait } = await parkQuietly(other, key)
+    const stopped = now()
+    peer.signal('SIGSTOP')
+    const next = await within(lease + 600, wait)
+    const blocked = peer.block(hold.id, 100)
+    const released = peer.release(hold.id)
+    const slept = now() - stopped
+    clock.stoodStill(slept)
+    clock.set(-slept)
+    peer.signal('SIGCONT')
+    expect(await blocked).toEqual({ held: false, remaining: 0 })
+    expect(await released).toBe(false)
+    await eventually(async () => (await peer.state(hold.id)).aborted)
+    expect(next.held).toBe(true)
+    expect(await next.release()).toBe(true)
+  })
 
   // This test fails if `Math.max(0, this.#deadline - now)` becomes `this.#deadline` in src/key/hold.ts: `held` depends
   // on timers, which are late.
@@ -136,9 +163,10 @@ test.for(kinds)(
 
 // This test fails if `redis.call('ZADD', queue, (table.unpack or unpack)(joins))` is removed in lua/mutex/tend.lua and
 // `redis.call('ZRANK', queue, waiters[i]) + 1` becomes `1` in lua/mutex/tend.lua: the waiter never joins the queue
-// again. It also fails if `newer && deadline - now >= lease / 2` becomes `true` in src/key/waiter.ts: the waiter
-// believes the message about its lapsed grant. It also fails if `up > error` becomes `false` in src/clock.ts, for the
-// same reason.
+// again. It also fails if `newer && deadline - now >= lease / 2` becomes `true` in src/key/waiter.ts and `grant &&
+// !this.port.mayBeOver(waiter, grant.deadline, now)` becomes `grant` in src/key/key-state.ts: the waiter believes the
+// message about its lapsed grant. It also fails if `both > APART ? both : 0` becomes `0` in src/clock.ts and `if (ms >
+// APART) doubts.push({ at: now + this.#suspended, ms })` is removed in src/clock.ts, for the same reason.
 test.for(pauses.flatMap(by => kinds.map(each => ({ ...each, by }))))(
   'a fair waiter is stopped by $by when its turn comes: I1 I4, this costs the others one lease; when the waiter runs again, it continues to wait ($kind)',
   async ({ by, client, peer: start }, { key }) => {

@@ -73,8 +73,9 @@ describe('-BUSY, which refuses SELECT, while a client of database 3 connects', (
 
 describe.each(Object.entries(stalls))('%s for longer than the lease', (name, begin) => {
   // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 1_500` in src/clock.ts: the holder relies on
-  // its lease for too long. It also fails if `answer.deadline <= now && waiter.waits && !again` becomes `false` in
-  // src/key/io.ts: a call that was made during the stall receives a grant whose lease has already ended.
+  // its lease for too long. It also fails if `this.mayBeOver(waiter, answer.deadline, now) && waiter.waits && !again`
+  // becomes `false` in src/key/io.ts: a call that was made during the stall receives a grant whose lease has already
+  // ended.
   test.each(waysOf[name] ?? ways)(
     'I1 I4 I8: the holder is notified in time, the next caller is granted when the stall ends (fair: %s)',
     async fair => {

@@ -1,15 +1,20 @@
 /*
- * A process is started with this library preloaded. A shared file has two numbers of microseconds. The library shifts
- * the process's time of day by the first number, and takes the second number out of its monotonic clock. It changes
- * nothing else.
+ * A process is started with this library preloaded. A shared file has three numbers of microseconds. The library shifts
+ * the process's time of day by the first number, takes the second number out of its monotonic clock, and shifts what
+ * /proc/uptime says by the third number. It changes nothing else.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
 
 static volatile long long *offsets;
 static int (*real_clock_gettime)(clockid_t, struct timespec *);
@@ -17,7 +22,7 @@ static int (*real_clock_gettime)(clockid_t, struct timespec *);
 __attribute__((constructor)) static void begin(void) {
   const char *path = getenv("BATON_CLOCK_OFFSET");
   int file = path ? open(path, O_RDONLY) : -1;
-  void *page = file < 0 ? MAP_FAILED : mmap(0, 2 * sizeof(long long), PROT_READ, MAP_SHARED, file, 0);
+  void *page = file < 0 ? MAP_FAILED : mmap(0, 3 * sizeof(long long), PROT_READ, MAP_SHARED, file, 0);
   real_clock_gettime = dlsym(RTLD_NEXT, "clock_gettime");
   if (page != MAP_FAILED) offsets = page;
 }
@@ -54,3 +59,25 @@ time_t time(time_t *result) {
   if (result) *result = now.tv_sec;
   return now.tv_sec;
 }
+
+static int open_uptime(void) {
+  struct timespec now;
+  int file = memfd_create("uptime", MFD_CLOEXEC);
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  if (file < 0) return file;
+  dprintf(file, "%.2f 0.00\n", now.tv_sec + now.tv_nsec / 1e9 + offsets[2] / 1e6);
+  lseek(file, 0, SEEK_SET);
+  return file;
+}
+
+#define OPEN(name)                                                                     \
+  int name(const char *path, int flags, ...) {                                         \
+    if (offsets && offsets[2] && strcmp(path, "/proc/uptime") == 0) return open_uptime(); \
+    va_list rest;                                                                      \
+    va_start(rest, flags);                                                             \
+    int mode = va_arg(rest, int);                                                      \
+    va_end(rest);                                                                      \
+    return syscall(SYS_openat, AT_FDCWD, path, flags, mode);                           \
+  }
+OPEN(open)
+OPEN(open64)

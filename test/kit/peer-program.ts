@@ -3,11 +3,12 @@
  * quorum), the client options as JSON, and the kind of lock.
  */
 
+import { closeSync, openSync } from 'node:fs'
 import type { ClientOptions, Lease, LockOptions } from '../../src/index.ts'
 import type { SemaphoreOptions } from '../../src/options.ts'
 import type { KindName } from './kind-clients.ts'
 import { parkMany } from './parking.ts'
-import { eventually } from './time.ts'
+import { eventually, sleep } from './time.ts'
 import { jump } from './time-of-day.ts'
 
 const [urls = '', options = '{}', kind = 'mutex'] = process.argv.slice(2)
@@ -74,6 +75,22 @@ const deeds = {
   block(id: string, ms: number) {
     for (const end = performance.now() + ms; performance.now() < end; );
     return { held: leaseOf(id).held, remaining: leaseOf(id).remaining() }
+  },
+  /** Returns when the lease ends by this client's reckoning: between which two times of the monotonic clock. */
+  ends(id: string) {
+    const from = performance.now()
+    const left = leaseOf(id).remaining()
+    return { from: from + left, to: performance.now() + left }
+  },
+  /** Leaves this process without a free file descriptor for this many ms. */
+  async starve(ms: number): Promise<void> {
+    const files: number[] = []
+    try {
+      for (;;) files.push(openSync('/dev/null', 'r'))
+    } catch {
+      await sleep(ms)
+    }
+    for (const file of files) closeSync(file)
   },
   /** Moves the time of day by this many ms. */
   jump,

@@ -71,6 +71,14 @@ export class Peer {
     return this.#ask('block', id, ms)
   }
 
+  ends(id: string) {
+    return this.#ask('ends', id)
+  }
+
+  starve(ms: number) {
+    return this.#ask('starve', ms)
+  }
+
   jump(ms: number) {
     return this.#ask('jump', ms)
   }

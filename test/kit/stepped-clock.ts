@@ -1,6 +1,6 @@
 /**
- * A time of day that a test can set for its servers, and a monotonic clock that can stand still. This module compiles a
- * small library and preloads it into the servers. The library adds offsets to the machine's times. All servers that are
+ * A time of day and an uptime that a test can set for its servers, and a monotonic clock that can stand still. This module
+ * compiles a small library and preloads it into the servers. The library adds offsets to the machine's times. All servers that are
  * started with the same `SteppedClock` have the same offsets. Needs gcc, and servers that are processes on this machine.
  */
 import { execFile } from 'node:child_process'
@@ -33,7 +33,7 @@ export class SteppedClock {
   static async make(dir: string): Promise<SteppedClock> {
     const [shim, file] = [join(dir, 'clock-shim.so'), join(dir, 'clock-offset')]
     await promisify(execFile)('gcc', ['-shared', '-fPIC', '-O1', '-o', shim, source, '-ldl'])
-    await writeFile(file, Buffer.alloc(16))
+    await writeFile(file, Buffer.alloc(24))
     return new SteppedClock(shim, file)
   }
 
@@ -57,6 +57,11 @@ export class SteppedClock {
   stoodStill(ms: number): void {
     this.#stoodStill += ms
     this.#write(this.#stoodStill, 8)
+  }
+
+  /** Shifts the uptime by `ms`, at once. */
+  setUptime(ms: number): void {
+    this.#write(ms, 16)
   }
 
   /**

@@ -7,7 +7,7 @@ import { surelyUntil } from '../../src/clock.ts'
 import { LockConnectionError } from '../../src/errors.ts'
 import type { Hold } from '../../src/key/hold.ts'
 import { now } from './promises.ts'
-import { HEARTBEAT, KEY, NOTHING, test, Waiting } from './waiting.ts'
+import { HEARTBEAT, KEY, LEASE, NOTHING, test, Waiting } from './waiting.ts'
 
 test('I4 a fair waiter listens to its inbox before it asks', async ({ at }) => {
   at.channels.slow = true
@@ -101,6 +101,30 @@ test('I4 a message that comes before the ticket is checked as soon as there is a
   await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: 'ticket of A' }))
   await at.kind.tends.next.answer(at.tended([at.granted({ token: 100, via: 'handoff' })]))
   expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
+})
+
+test('I1 a grant under way is checked with Redis before it is used, if the clock was in doubt meanwhile', async ({
+  at,
+}) => {
+  const [message, reply] = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' }, 2)]
+  const theirs = at.granted({ token: 101, via: 'handoff' })
+  at.clock.fallBehind(LEASE)
+  expect(at.message('A', 100, 'handoff')).toBe(true)
+  expect(at.holding.grantedByReply('B', theirs, at.clock.now())).toBe(true)
+  expect([await now(message.outcome), await now(reply.outcome)]).toEqual(['pending', 'pending'])
+  // The lease of A has ended meanwhile, that of B has not.
+  await at.kind.tends.next.answer(at.tended([1, at.granted({ token: 101, via: 'handoff' })]))
+  expect([await now(message.outcome), await now(reply.outcome)]).toMatchObject(['pending', { token: 101 }])
+})
+
+test('I1 a doubt of the clock that is shorter than the lease takes no grant away', async ({ at }) => {
+  const waiter = await at.parkedFair({ id: 'A' })
+  at.clock.fallBehind(LEASE / 2)
+  expect(at.message('A', 100, 'handoff')).toBe(true)
+  expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
+  // Redis is asked about it.
+  await at.clock.advance(0)
+  expect(at.kind.renewals.count).toBe(1)
 })
 
 test('I1 a grant that turns out to be gone is not used', async () => {

@@ -2,7 +2,7 @@
 import { describe, expect } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import { now, settled } from './promises.ts'
-import { HEARTBEAT, KEY, NOTHING, test, Waiting } from './waiting.ts'
+import { HEARTBEAT, KEY, LEASE, NOTHING, test, Waiting } from './waiting.ts'
 
 test('I4 a waiter subscribes, asks once more, and only then parks', async ({ at }) => {
   at.channels.slow = true
@@ -18,6 +18,18 @@ test('I4 a waiter subscribes, asks once more, and only then parks', async ({ at 
   expect(at.asking).toEqual([])
   expect(await now(waiter.outcome)).toBe('pending')
   expect(at.told).toEqual(['A'])
+})
+
+test('I1 if the clock was in doubt since the request of a grant, the waiter asks once more before it uses the grant', async () => {
+  const at = new Waiting()
+  const waiter = await at.start({ id: 'A' })
+  const late = at.granted({ token: 7 })
+  at.clock.fallBehind(LEASE)
+  await at.kind.attempts.next.answer(late)
+  expect(await now(waiter.outcome)).toBe('pending')
+  await at.kind.attempts.next.answer(at.granted({ token: 7 }))
+  expect(await now(waiter.outcome)).toMatchObject({ token: 7 })
+  expect(at.holding.remaining(at.table.holds.get('A')!)).toBeGreaterThan(0)
 })
 
 test('I9 only the head of the line asks, and a release makes it ask once', async ({ at }) => {

@@ -2,7 +2,7 @@
 
 import { syncBuiltinESMExports } from 'node:module'
 import os from 'node:os'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { awake, LONGEST, systemClock } from '../../src/clock.ts'
 import { FakeClock } from './fake-clock.ts'
 
@@ -29,54 +29,167 @@ test('a timer never fires before its time', async () => {
 })
 
 const DAY = 86_400_000
-// This test fails if `this.#coarse &&= Number.isInteger(seconds)` becomes `this.#coarse = Number.isInteger(seconds)` in
-// src/clock.ts: one suspension in a hundred goes unnoticed.
-// The first three times are by how many ms each clock has gone on.
-test.each([
-  { what: 'nothing', monotonic: 5_000, day: 5_000, up: 5_000, now: 5_000 },
-  { what: 'a slow drift', monotonic: 500, day: 545, up: 500, now: 500 },
-  { what: 'a suspension', monotonic: 1, day: 4_321, up: 4_320, now: 4_321 },
-  { what: 'a suspension, by an uptime in whole seconds', monotonic: 1, day: 4_321, up: 5_000, now: 4_321 },
-  { what: 'a suspension, with the time of day set back', monotonic: 1, day: -DAY, up: 4_000, now: 4_000 },
-  { what: 'a suspension, with it set ahead', monotonic: 1, day: DAY, up: 4_000, now: 4_000, behind: DAY - 4_000 },
-  { what: 'a suspension hidden by the time of day', monotonic: 1_001, day: 1_001, up: 5_000, now: 5_000 },
-  { what: 'a short suspension', monotonic: 1, day: 1_005, up: 1_010, now: 1_005 },
-  { what: 'one that ends at a whole second', monotonic: 1, day: 1_005, up: 1_010, now: 1_005, uptime: 49_990 },
-  { what: 'a short one, by an uptime in whole seconds', monotonic: 1, day: 1_005, up: 1_000, now: 1, behind: 1_004 },
-  { what: 'a suspension without a readable uptime', monotonic: 1, day: 4_001, up: Number.NaN, now: 1, behind: 4_000 },
-  { what: 'a time of day set ahead', monotonic: 1, day: DAY, up: 1, now: 1, behind: DAY - 1 },
-  { what: 'a time of day set back', monotonic: 1, day: -DAY, up: 1, now: 1 },
-])('I1: the clock after $what', async each => {
-  const { monotonic, day, up, now, behind = 0, uptime: booted = 50_000 } = each
-  const times = { monotonic: 5_000, day: 10 * DAY, up: booted }
+
+/** How the machine reports its uptime, given the true uptime in ms. */
+const readings = {
+  'in hundredths': (ms: number) => Math.floor(ms / 10) / 100,
+  'in whole seconds': (ms: number) => Math.floor(ms / 1_000),
+  unreadable: (): number => {
+    throw new Error('ERR_SYSTEM_ERROR')
+  },
+}
+
+/** A machine that has run for `up` ms, and a clock of its own. Time passes in the machine only while the test says so. */
+async function machine(up: number, reading: keyof typeof readings = 'in hundredths') {
+  const at = { monotonic: 5_000, day: 10 * DAY, up, reading, clock: systemClock, pass }
+  /** This many ms pass. Before that, the machine is suspended, and its other clocks are set: by so many ms. */
+  function pass(awake: number, { slept = 0, day = 0, up = 0 } = {}): void {
+    at.monotonic += awake
+    at.day += awake + slept + day
+    at.up += awake + slept + up
+  }
   const { uptime } = os
   onTestFinished(() => {
     vi.restoreAllMocks()
     os.uptime = uptime
     syncBuiltinESMExports()
   })
-  vi.spyOn(performance, 'now').mockImplementation(() => times.monotonic)
-  vi.spyOn(Date, 'now').mockImplementation(() => times.day)
-  os.uptime = () => times.up / 1_000
+  vi.spyOn(performance, 'now').mockImplementation(() => at.monotonic)
+  vi.spyOn(Date, 'now').mockImplementation(() => at.day)
+  os.uptime = () => readings[at.reading](at.up)
   syncBuiltinESMExports()
   vi.resetModules()
-  const { systemClock: clock } = await import('../../src/clock.ts')
-  for (let round = 1; round <= 2; round++) {
-    const before = clock.now()
-    times.monotonic += monotonic
-    times.day += day
-    times.up += up
-    expect(clock.now() - before).toBeCloseTo(now, 5)
-    expect(clock.behind?.(before)).toBeCloseTo(behind, 5)
+  at.clock = (await import('../../src/clock.ts')).systemClock
+  at.clock.now()
+  return at
+}
+
+/** Within how many ms of running time a suspension is noticed. */
+const NOTICED = 100
+const SLEPT = 4_321
+
+describe.each(['in hundredths', 'in whole seconds', 'unreadable'] as const)(
+  'I1: the clock, by an uptime %s',
+  reading => {
+    // By how many ms the machine was suspended, and its time of day and its uptime were set. `jumps`: by how many ms the
+    // clock jumps ahead; `doubt`: by how many it may be behind; both if the uptime can be read. If it cannot, the time of
+    // day is alone.
+    test.each([
+      { what: 'nothing', jumps: 0, doubt: 0 },
+      { what: 'a suspension', slept: SLEPT, jumps: SLEPT, doubt: 0 },
+      { what: 'a suspension, and a time of day set further ahead', slept: SLEPT, day: DAY, jumps: SLEPT, doubt: DAY },
+      { what: 'a suspension, and an uptime set further ahead', slept: SLEPT, up: DAY, jumps: SLEPT, doubt: DAY },
+      {
+        what: 'a suspension, and a time of day set back by as much',
+        slept: SLEPT,
+        day: -SLEPT,
+        jumps: 0,
+        doubt: SLEPT,
+      },
+      { what: 'a suspension, and a time of day set back by more', slept: SLEPT, day: -DAY, jumps: 0, doubt: SLEPT },
+      {
+        what: 'a suspension, and a time of day set back by less',
+        slept: SLEPT,
+        day: -1_321,
+        jumps: 3_000,
+        doubt: 1_321,
+      },
+      { what: 'a suspension, and an uptime set back by as much', slept: SLEPT, up: -SLEPT, jumps: 0, doubt: SLEPT },
+      { what: 'a suspension, and an uptime set back by more', slept: SLEPT, up: -DAY, jumps: 0, doubt: SLEPT },
+      { what: 'a time of day set ahead', day: DAY, jumps: 0, doubt: DAY },
+      { what: 'a time of day set back', day: -DAY, jumps: 0, doubt: 0 },
+      { what: 'a time of day that drifts', day: 45, jumps: 0, doubt: 0 },
+      { what: 'an uptime set ahead', up: DAY, jumps: 0, doubt: DAY },
+      { what: 'an uptime set back', up: -DAY, jumps: 0, doubt: 0 },
+      { what: 'both set back: the monotonic clock ahead alone', day: -DAY, up: -DAY, jumps: 0, doubt: 0 },
+      { what: 'a time of day set ahead, and an uptime set back', day: DAY, up: -DAY, jumps: 0, doubt: DAY },
+      { what: 'a time of day set back, and an uptime set ahead', day: -DAY, up: DAY, jumps: 0, doubt: DAY },
+    ])('after $what', async ({ jumps, doubt, ...moves }) => {
+      const { clock, pass } = await machine(50_000_050, reading)
+      const alone = Math.max(0, (moves.slept ?? 0) + (moves.day ?? 0))
+      const expected = reading === 'unreadable' ? { jumps: 0, doubt: alone < NOTICED ? 0 : alone } : { jumps, doubt }
+      // A reading in whole seconds proves up to 1 s less. What it does not prove is in doubt.
+      const error = reading === 'in whole seconds' ? 1_000 : 10
+      for (let round = 1; round <= 2; round++) {
+        // The clock needs a second to know the fraction of an uptime in whole seconds.
+        for (let i = 0; i < 20; i++) {
+          pass(NOTICED)
+          clock.now()
+        }
+        const before = clock.now()
+        pass(NOTICED, moves)
+        const passed = clock.now() - before - NOTICED
+        expect(passed).toBeLessThanOrEqual(expected.jumps + error)
+        expect(passed).toBeGreaterThanOrEqual(expected.jumps - error)
+        for (let i = 0; i < 20; i++) {
+          pass(NOTICED)
+          clock.now()
+        }
+        const behind = clock.behind!(before)
+        expect(passed + behind).toBeLessThanOrEqual(expected.jumps + expected.doubt + error)
+        expect(passed + behind).toBeGreaterThanOrEqual(expected.jumps + expected.doubt - error)
+        if (expected.doubt === 0 && error < NOTICED) expect(behind).toBe(0)
+        expect(clock.behind!(clock.now())).toBe(0)
+      }
+      // Whatever has happened so far does not hide a later suspension.
+      const before = clock.now()
+      pass(1, { slept: 10_000 })
+      const passed = clock.now() - before + clock.behind!(before)
+      expect(passed).toBeGreaterThan(9_990)
+      expect(passed).toBeLessThan(10_100)
+    })
+  },
+)
+
+// This test fails if `const error = Number.isInteger(seconds) ? 1_000 : 0` becomes `const error = 0` in src/clock.ts: the
+// fraction of a second that the uptime gains when it can be read again counts as a move.
+test('the clock says nothing while the uptime cannot be read, or only in whole seconds', async () => {
+  const at = await machine(50_000_990)
+  const begun = at.clock.now()
+  for (let i = 0; i < 300; i++) {
+    at.reading = (['in hundredths', 'in whole seconds', 'unreadable'] as const)[Math.floor(i / 7) % 3]!
+    at.pass(130)
+    at.clock.now()
   }
-  // Whatever has happened so far does not hide a later suspension.
-  const before = clock.now()
-  times.monotonic += 1
-  for (const which of ['day', 'up'] as const) times[which] += 10_001
-  const passed = clock.now() - before + (clock.behind?.(before) ?? 0)
-  expect(passed).toBeGreaterThan(10_000)
-  expect(passed).toBeLessThan(10_100)
-  expect(clock.behind?.(clock.now())).toBe(0)
+  expect(at.clock.now() - begun).toBe(300 * 130)
+  expect(at.clock.behind!(begun)).toBe(0)
+  at.reading = 'in hundredths'
+  at.pass(1, { slept: SLEPT })
+  expect(at.clock.now() - begun).toBeCloseTo(300 * 130 + 1 + SLEPT)
+})
+
+test.each([49_999_990, 50_000_000, 50_000_010])(
+  'I1: a suspension that ends when the uptime in hundredths has no fraction, or nearly: %i ms',
+  async end => {
+    const { clock, pass } = await machine(end - 1_006 - NOTICED)
+    pass(NOTICED)
+    const before = clock.now()
+    pass(1, { slept: 1_005 })
+    expect(clock.now() - before).toBe(1_006)
+    expect(clock.behind!(before)).toBe(0)
+  },
+)
+
+test('an uptime that cannot be read at first counts from its first reading', async () => {
+  const at = await machine(50_000_050, 'unreadable')
+  const before = at.clock.now()
+  at.reading = 'in hundredths'
+  at.pass(NOTICED)
+  expect(at.clock.now() - before + at.clock.behind!(before)).toBe(NOTICED)
+  at.pass(1, { slept: SLEPT })
+  expect(at.clock.now() - before).toBeCloseTo(NOTICED + 1 + SLEPT)
+})
+
+test('the doubts of the clock are counted from any time, the oldest ones together', async () => {
+  const { clock, pass } = await machine(50_000_050)
+  const since: number[] = []
+  for (let i = 0; i < 20; i++) {
+    since.push(clock.now())
+    pass(NOTICED, { day: 1_000 })
+    clock.now()
+  }
+  expect(clock.behind!(since[0]!)).toBe(20_000)
+  expect(clock.behind!(since[15]!)).toBe(5_000)
 })
 
 test('a timer that is cancelled never fires', async () => {

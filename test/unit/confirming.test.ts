@@ -1,5 +1,6 @@
 /** Tests waiters whose grants count only after replicas confirm them, and what happens if no confirmation comes. */
 import { expect, test } from 'vitest'
+import { surelyUntil } from '../../src/clock.ts'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { FakeKind } from './fake-kind.ts'
 import { now } from './promises.ts'
@@ -17,6 +18,19 @@ test('I1 a confirmed lease counts for no longer than was asked for, even if the 
   const asked = at.clock.now()
   await confirmations.next.answer(asked + LEASE + 60_000)
   expect(await waiter.outcome).toMatchObject({ deadline: asked + LEASE })
+})
+
+test('I1 a confirmation that was under way while the clock was in doubt counts for nothing', async () => {
+  const { at, confirmations } = replicated()
+  const waiter = await at.start({ id: 'A' })
+  await at.kind.attempts.next.answer(at.granted())
+  const asked = at.clock.now()
+  at.clock.fallBehind(LEASE)
+  await confirmations.next.answer(surelyUntil(asked, LEASE))
+  expect(await now(waiter.outcome)).toBe('pending')
+  await at.kind.attempts.next.answer(at.granted())
+  await confirmations.next.answer(at.clock.now() + LEASE)
+  expect(await now(waiter.outcome)).toMatchObject({ granted: true })
 })
 
 test('I6 a single attempt whose grant is gone ends, and what it left in Redis is taken back', async () => {

@@ -14,6 +14,13 @@ describe('a release hands the lock on', () => {
     expect(leaseOf(b!).remaining()).toBe(left)
   })
 
+  test('I1 not if the clock is in doubt: then Redis is asked for whom it is', async ({ at }) => {
+    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
+    at.clock.fallBehind(LEASE)
+    void leaseOf(a!).release()
+    expect([b!.lease, at.kind.releases.count]).toEqual([undefined, 1])
+  })
+
   test('I2 with a token of its own, and the release names the last token that was used', async ({ at }) => {
     const askers = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     for (const asker of askers) void leaseOf(asker).release()

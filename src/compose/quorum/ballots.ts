@@ -236,7 +236,7 @@ export class Ballots implements BallotBox {
     ballot.ticket ??= ticket
     if (!ballot.granted) return
     ballot.reported = false
-    if (ballot.until <= this.#clock.now()) ballot.granted = undefined
+    ballot.forgetOver()
   }
 
   /**
