@@ -206,9 +206,9 @@ test('SCRIPT FLUSH under load: I3 I6 I9, it repeats each request under way once,
 })
 
 // Redis knows the script of the attempt, and not that of the release, so it refuses the release (NOSCRIPT), and the client
-// sends it again, behind the attempt. This test fails if `if (earlier > turn && this.#calls.has(call)) {` becomes `if
-// (false) {` in src/redis/connection.ts: the client's attempt is refused because of the hold that it has released. It
-// also fails if `request.place ||= request.turn` becomes `request.place = request.turn` in src/redis/order.ts.
+// sends it again, behind the attempt. This test fails if `if (earlier && this.#calls.has(call)) {` becomes `if (false) {`
+// in src/redis/connection.ts: the client's attempt is refused because of the hold that it has released. It also fails if
+// `request.place = ++this.#places` becomes `request.place = 0` in src/redis/order.ts.
 test.each(kinds)('I3: a call takes effect after the calls that the client made before it ($kind)', async kind => {
   const { url } = await ownServer()
   const redis = plainRedis(url)
