@@ -1,10 +1,15 @@
-/** Tests that one message costs no look at every waiter or hold of its lock, of which a client may have thousands. */
-import { expect, test } from 'vitest'
+/** Tests that one message costs no look at every waiter, hold or claim of its client, which may have thousands. */
+import { expect, test, vi } from 'vitest'
+import { Leases as QuorumLeases } from '../../src/compose/quorum/leases.ts'
+import { ballotsOver } from './ballots.ts'
+import { FakeClock } from './fake-clock.ts'
 import { Leases } from './leases.ts'
 import { settled } from './promises.ts'
 import { KEY, Waiting } from './waiting.ts'
 
 const MANY = 300
+
+const claimOf = (id: string) => ({ key: KEY, id, owner: `owner ${id}`, label: '', lease: 1_000, headStart: 0 })
 
 /** Counts how often this property of the objects is read. */
 function counted<T extends object>(objects: Iterable<T>, name: keyof T): () => number {
@@ -46,4 +51,25 @@ test.each([
   for (let i = 0; i < MANY; i++) at.holding.taken(`${i}`)
   await settled()
   expect(looks()).toBeLessThan(20 * MANY)
+})
+
+// This test fails if `[...(this.#sharing.get(sharedBy(ballot.claim)) ?? [])]` becomes `[...this.#all.values()]` in
+// src/compose/quorum/ballots.ts.
+test('claims of many owners on a quorum', () => {
+  const ballots = ballotsOver([], new FakeClock())
+  for (let i = 0; i < MANY; i++) ballots.of(claimOf(`${i}`))
+  const looks = counted(ballots.all, 'claim')
+  for (const ballot of ballots.all) ballots.sharedToken(ballot)
+  expect(looks()).toBeLessThan(20 * MANY)
+})
+
+// This test fails if `this.#shown.size < this.#crowded` becomes `this.#shown.size <= 1_000` in
+// src/compose/quorum/leases.ts.
+test('holds of a quorum with more time left than the longest lease', () => {
+  const leases = new QuorumLeases(new FakeClock(), 1_000)
+  const looks = vi.spyOn(Array.prototype, 'every')
+  const [keys, memory] = [4_000, { epoch: 0, keepsSince: 0 }]
+  for (let i = 0; i < keys; i++) leases.says(`${i}`, 0, memory, 60_000, 0)
+  expect(looks.mock.calls.length).toBeLessThan(5 * keys)
+  vi.restoreAllMocks()
 })
