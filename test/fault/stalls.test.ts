@@ -165,7 +165,8 @@ test.each(ways)('SCRIPT FLUSH in a loop: I1 I4 I6, no caller notices (fair: %s)'
 })
 
 // All callers queue, so without a flush each grant takes one call of `acquire` and one of `release`. This test fails if
-// `earlier && this` becomes `turn % 2 === 0 && this` in src/redis/connection.ts: requests are repeated needlessly.
+// `first && first.place < request.place ? first : undefined` becomes `first` in src/redis/order.ts: a request that was
+// refused is repeated without end.
 test('SCRIPT FLUSH under load: I3 I6 I9, it repeats each request under way once, and each script once on each connection', async () => {
   const { url } = await ownServer()
   const redis = plainRedis(url)
