@@ -8,7 +8,6 @@ import type { Channels, Granted, Kind, KindDefinition, Names, ScriptSet } from '
 import type { Ids } from './redis/ids.ts'
 import type { Keys } from './redis/keys.ts'
 import type { LinkListener } from './redis/link.ts'
-import type { Calling } from './redis/rights.ts'
 
 /** What a session receives from Redis, or from a store in memory. */
 export interface BackendListener extends LinkListener {
@@ -65,11 +64,4 @@ export interface Backend {
    * something other than a lock. Yields pages of results; each result comes at most once.
    */
   list(kinds: readonly Keys[], pattern: string): AsyncGenerator<[kind: number, key: string][], void, undefined>
-  /** From now on, each check of a server (`look`) tests whether the Redis user has the rights that these kinds need. */
-  need(kinds: readonly Calling[]): void
-  /**
-   * Checks the servers that are connected now. If the user lacks a right, or if locks may be evicted, an `error` event
-   * reports it.
-   */
-  look(): void
 }

@@ -6,7 +6,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type ClientOptions, LockConnectionError, LockLostError } from '../../src/index.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
-import { aclRule } from '../../src/redis/rights.ts'
+import { aclRule } from '../kit/rights.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { aborted, outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
 import { parkQuietly, ways } from '../kit/parking.ts'

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
-import { aclRule } from '../../src/redis/rights.ts'
+import { aclRule } from '../kit/rights.ts'
 import { promptly, rejection, within } from '../kit/outcomes.ts'
 import { type QuorumServer, startQuorumServer } from '../kit/topologies/quorum-server.ts'
 

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { LockClient, LockConnectionError } from '../../src/index.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
-import { aclRule, sentinelRule } from '../../src/redis/rights.ts'
+import { aclRule, sentinelRule } from '../kit/rights.ts'
 import { freshKey } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 import { masterName, RedisSentinel } from '../kit/topologies/redis-sentinel.ts'
