@@ -273,6 +273,7 @@ export class KeyState extends Line implements Due {
     if (end === 'ignore') return
     const leaves = end === 'leave' || waiter.latest > 0 || waiter.unanswered > 0
     this.present -= 1
+    waiter.reported = error instanceof LockConnectionError
     this.#settle(waiter, 'over', now)
     if (leaves) this.port.leave(waiter)
     waiter.settle(error, waiter, now)

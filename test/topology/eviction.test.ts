@@ -35,7 +35,8 @@ async function used(source: ConstructorParameters<typeof LockClient>[0] = server
 }
 
 describe('one server', () => {
-  // This test fails if `evicting(found, at)` is removed in src/redis/survey.ts.
+  // This test fails if `warnOfEviction(this.commands.redis, error => this.#warn(error))` is
+  // removed in src/redis/link.ts.
   test.each(['allkeys-lru', 'allkeys-random', 'volatile-lfu', 'volatile-ttl'])(
     '%s with maxmemory: reported once',
     async policy => {
