@@ -18,7 +18,6 @@
  */
 import { Heap, type Item } from '../key/schedule.ts'
 
-
 /** A request that has been sent. In the heap, it is due at its place. */
 export interface Sent extends Item {
   readonly request: { readonly key?: string }

@@ -6,12 +6,12 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type ClientOptions, LockConnectionError, LockLostError } from '../../src/index.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
-import { aclRule } from '../kit/rights.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { aborted, outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
 import { parkQuietly, ways } from '../kit/parking.ts'
 import { bluntRedis, client, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
 import { type Place, Replication } from '../kit/replication.ts'
+import { aclRule } from '../kit/rights.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const replicas = { min: 1, timeout: 100 }

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import { newClientId } from '../../src/redis/ids.ts'
-import { aclRule } from '../kit/rights.ts'
 import { newHoldId } from '../kit/ids.ts'
 import { freshKey } from '../kit/redis.ts'
+import { aclRule } from '../kit/rights.ts'
 import { eventually } from '../kit/time.ts'
 import { RedisCluster } from '../kit/topologies/redis-cluster.ts'
 import { limitedOptions, otherOptions, work } from './acl-work.ts'
@@ -131,7 +131,9 @@ const tasks: Record<string, (at: Pair, key: string) => Promise<void>> = {
 describe('without one of its rights', () => {
   const alone = new Set(aclRule([mutex]).filter(rule => rule.startsWith('+')))
   // A subscription may be kept for longer than `work` takes.
-  const others = rights.filter(right => !alone.has(right) && ![table, '+sunsubscribe', ...Object.keys(tasks)].includes(right))
+  const others = rights.filter(
+    right => !alone.has(right) && ![table, '+sunsubscribe', ...Object.keys(tasks)].includes(right),
+  )
   // `alone` has the commands that a client also needs on a single server. acl.test.ts shows that `work` fails without the
   // right to one of them. This test fails if any other command in `sent.cluster` of test/kit/rights.ts is removed.
   test.concurrent.each(others)('%s: something fails', async right => {

@@ -7,11 +7,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
-import { aclRule, sentinelRule } from '../kit/rights.ts'
 import { outcomeOf } from '../kit/outcomes.ts'
 import { refusingProxy } from '../kit/proxies.ts'
 import { client, ownServer } from '../kit/redis.ts'
 import { errorReply } from '../kit/refusing-proxy.ts'
+import { aclRule, sentinelRule } from '../kit/rights.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { limitedOptions, otherOptions, work } from './acl-work.ts'
 import { linesOf } from './operations.ts'
@@ -167,11 +167,14 @@ describe('without one of its rights', () => {
 
 describe('a server without one of the commands', () => {
   // This test fails if `return this.#lacking(error, server)` is removed in src/redis/scripts.ts.
-  test.each(['EVAL', 'EVALSHA', 'EXISTS', 'HMGET', 'HSET', 'PEXPIREAT', 'TIME'])('%s: an error names it', async name => {
-    const server = await ownServer('--rename-command', name, '')
-    const { error } = await outcomeOf(client({}, server.url).tryLock('key'))
-    expect(error?.message).toMatch(new RegExp(`lacks ${name}, which the locks need`))
-  })
+  test.each(['EVAL', 'EVALSHA', 'EXISTS', 'HMGET', 'HSET', 'PEXPIREAT', 'TIME'])(
+    '%s: an error names it',
+    async name => {
+      const server = await ownServer('--rename-command', name, '')
+      const { error } = await outcomeOf(client({}, server.url).tryLock('key'))
+      expect(error?.message).toMatch(new RegExp(`lacks ${name}, which the locks need`))
+    },
+  )
 })
 
 // A proxy answers instead of such a server, because in the versions that are tested, Lua is not a module.

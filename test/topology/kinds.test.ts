@@ -6,10 +6,10 @@ import { createHash } from 'node:crypto'
 import { expect } from 'vitest'
 import { usualTexts } from '../../scripts/lua/usual-texts.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
-import { aclRule } from '../kit/rights.ts'
 import { flag } from '../kit/flag.ts'
 import { Member, twin } from '../kit/member.ts'
 import { freshKey, ownServer, plainRedis, redisUrl, test } from '../kit/redis.ts'
+import { aclRule } from '../kit/rights.ts'
 import { eventually } from '../kit/time.ts'
 
 test('two connections serve all kinds', async () => {
