@@ -7,7 +7,6 @@ import type { LockError } from './errors.ts'
 import type { Channels, Kind, KindDefinition, Names, ScriptSet } from './kind.ts'
 import type { Ids } from './redis/ids.ts'
 import type { Keys } from './redis/keys.ts'
-import type { Calling } from './redis/rights.ts'
 
 /** A kind of lock in one client, and the names of its locks. */
 export interface Made<State> {
@@ -56,11 +55,4 @@ export interface Backend {
    * something other than a lock. Yields pages of results; each result comes at most once.
    */
   list(kinds: readonly Keys[], pattern: string): AsyncGenerator<[kind: number, key: string][], void, undefined>
-  /** From now on, each check of a server (`look`) tests whether the Redis user has the rights that these kinds need. */
-  need(kinds: readonly Calling[]): void
-  /**
-   * Checks the servers that are connected now. If the user lacks a right, or if locks may be evicted, an `error` event
-   * reports it.
-   */
-  look(): void
 }

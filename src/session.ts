@@ -18,7 +18,6 @@ import type { KindDefinition, Names, ScriptSet } from './kind.ts'
 import { type Host, KindClient, type Observer } from './kind-client.ts'
 import { type ClientStats, Stats } from './observe/stats.ts'
 import type { LinkListener } from './redis/link.ts'
-import type { Calling } from './redis/rights.ts'
 import type { Settings } from './settings.ts'
 
 /**
@@ -35,7 +34,7 @@ export class Session {
   readonly #host: { -readonly [K in keyof Host]: Host[K] }
   readonly #stats: Stats
   /** The kinds of lock in use. `#all` has the locks of each kind at the same index. */
-  readonly #kinds: Calling[] = []
+  readonly #kinds: object[] = []
   readonly #all: KindClient[] = []
   /**
    * The first part of the names of read-write locks in Redis. A read-write lock is two kinds of lock in this client,
@@ -90,7 +89,6 @@ export class Session {
       },
       up: () => {
         for (const { io } of this.#all) io.reconnected()
-        this.#backend.look()
       },
       moved: affects => {
         for (const { holding, kind } of this.#all) holding.endings.sendAgain(key => affects(kind.placeOf(key)))
@@ -132,10 +130,8 @@ export class Session {
     if (this.#all.some(({ keys }) => keys.root === made.keys.root)) this.#sides = made.keys.root
     this.#kinds.push(kind)
     this.#all.push(client)
-    backend.need(this.#kinds)
-    if (backend.up) backend.look()
-    else if (this.#down) client.io.disconnected(this.#down)
-    else client.io.unconnected()
+    if (!backend.up && this.#down) client.io.disconnected(this.#down)
+    else if (!backend.up) client.io.unconnected()
     return client
   }
 

@@ -1,6 +1,7 @@
 /** The cleanup after callers that have given up (I7). */
 import type { Clock } from '../clock.ts'
-import type { Claim, Kind } from '../kind.ts'
+import type { Kind } from '../kind.ts'
+import type { Waiter } from './waiter.ts'
 
 /** The pause between attempts to clean up while Redis refuses or is out of reach, in ms. */
 const PAUSE = 1_000
@@ -14,7 +15,10 @@ export class Cleanups {
   readonly #running = new Set<Promise<void>>()
   #closed = false
 
-  /** `waiterTtl`: the expiry of a queued waiter, in ms. `failed` receives the failure of a cleanup that was given up. */
+  /**
+   * `waiterTtl`: the expiry of a queued waiter, in ms. `failed` receives the failure of a cleanup that was given up, once
+   * for each waiter, unless its call was rejected for such a failure.
+   */
   constructor(kind: Kind, clock: Clock, waiterTtl: number, failed: (error: unknown) => void) {
     this.#kind = kind
     this.#clock = clock
@@ -23,12 +27,12 @@ export class Cleanups {
   }
 
   /**
-   * Removes the waiter and the hold of this claim from Redis in the background, and repeats that until Redis answers.
+   * Removes the waiter and its hold from Redis in the background, and repeats that until Redis answers.
    * Calls `left` when that is done or was given up. The waiter may be granted the lock just before it expires, and its
    * hold then lasts for one lease. When this much time has passed, everything of the claim has expired in Redis.
    */
-  begin(claim: Claim, left: () => void): void {
-    const done = this.#withdraw(claim).then(() => {
+  begin(waiter: Waiter, left: () => void): void {
+    const done = this.#withdraw(waiter).then(() => {
       this.#running.delete(done)
       left()
     })
@@ -41,13 +45,18 @@ export class Cleanups {
     await Promise.all(this.#running)
   }
 
-  async #withdraw(claim: Claim): Promise<void> {
+  async #withdraw(waiter: Waiter): Promise<void> {
+    const { claim } = waiter
     const pointless = this.#clock.now() + claim.lease + this.#waiterTtl
     for (;;) {
       try {
         return await this.#kind.leave(claim)
       } catch (error) {
-        if (this.#closed || this.#clock.now() >= pointless) return this.#failed(error)
+        if (this.#closed || this.#clock.now() >= pointless) {
+          if (!waiter.reported) this.#failed(error)
+          waiter.reported = true
+          return
+        }
       }
       await new Promise<void>(resolve => this.#clock.after(PAUSE, resolve))
     }

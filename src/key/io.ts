@@ -296,15 +296,16 @@ export class Io implements Port {
   }
 
   undo(state: Key, waiter: Waiter): void {
-    this.#cleanups.begin(waiter.claim, () => {
+    this.#cleanups.begin(waiter, () => {
       this.#clock.after(UNDO_PAUSE, () => state.undone(waiter, this.#clock.now()))
       this.#freed(waiter.claim.key)
     })
   }
 
-  leave({ claim, latest }: Waiter): void {
+  leave(waiter: Waiter): void {
+    const { claim, latest } = waiter
     const { key, id } = claim
-    this.#cleanups.begin(claim, () => {
+    this.#cleanups.begin(waiter, () => {
       if (latest > 0) this.#listener.left({ key, id })
       this.#freed(key)
     })

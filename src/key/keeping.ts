@@ -146,7 +146,7 @@ export abstract class Keeping implements Due {
   /** Called when a message says that a forced release has taken this hold away. */
   taken(id: string): void {
     const hold = this.table.holds.get(id)
-    for (const each of hold ? this.#ofGrant(hold) : []) each.taken = true
+    if (hold && !hold.taken) for (const each of this.#ofGrant(hold)) each.taken = true
     this.doubt(id)
   }
 

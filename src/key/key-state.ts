@@ -99,6 +99,7 @@ export class KeyState extends Line implements Due {
     waiter.state = 'announced'
     this.#queue ??= new Set()
     this.#queue.add(waiter)
+    this.enlist(waiter)
   }
 
   /** Asks Redis for a place in the queue. Called for a fair waiter, once the subscription to its inbox is active. */
@@ -194,9 +195,7 @@ export class KeyState extends Line implements Due {
    * request of its own, because each hold has an id of its own, by which it is released.
    */
   entered(owner: string, now: number): void {
-    for (const waiter of [...this.line, ...this.queue]) {
-      if (waiter.claim.owner === owner && waiter.wish.mayReenter) this.#reenter(waiter, now)
-    }
+    for (const waiter of this.reentrants?.get(owner) ?? []) this.#reenter(waiter, now)
   }
 
   /**
@@ -278,6 +277,7 @@ export class KeyState extends Line implements Due {
     if (end === 'ignore') return
     const leaves = end === 'leave' || waiter.latest > 0 || waiter.unanswered > 0
     this.present -= 1
+    waiter.reported = error instanceof LockConnectionError
     this.#settle(waiter, 'over', now)
     if (leaves) this.port.leave(waiter)
     waiter.settle(error, waiter, now)
@@ -314,6 +314,9 @@ export class KeyState extends Line implements Due {
     if (this.port.shared) this.leaveLine(waiter, now)
     else this.standing?.delete(waiter)
     this.#queue?.delete(waiter)
+    const { owner } = waiter.claim
+    const same = this.reentrants?.get(owner)
+    if (same?.delete(waiter) && same.size === 0) this.reentrants?.delete(owner)
     // The head asks Redis on behalf of the whole line. So if the head's refusal is newer than this waiter's own
     // refusal, it better explains why the wait ended.
     const refusal = this.refusal

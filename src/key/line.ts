@@ -28,6 +28,8 @@ export abstract class Line extends Tenure {
   protected abstract readonly port: Port
   /** Created when needed, because most keys have either fair or unfair waiters. */
   protected standing: Set<Waiter> | undefined
+  /** The waiters of the line and of the queue that may re-enter, by their owners. Most keys have none. */
+  protected reentrants: Map<string, Set<Waiter>> | undefined
   /** The newest report of who holds the lock, whichever waiter received it; undefined if there was no report. */
   protected holder: Holder | 'released' | undefined
   /** The last refusal of the head, which applies to all waiters of the line. */
@@ -95,6 +97,7 @@ export abstract class Line extends Tenure {
     waiter.state = 'standing'
     this.standing ??= new Set()
     this.standing.add(waiter)
+    this.enlist(waiter)
     if (this.standing.size === 1) {
       if (this.run && this.#behindOurselves(now)) return
       if (this.others) return this.#tryInTurn(now)
@@ -168,6 +171,14 @@ export abstract class Line extends Tenure {
   listened(now: number): void {
     this.#woken = true
     this.#tryHead(now)
+  }
+
+  /** Called when the waiter joins the line or the queue. */
+  protected enlist(waiter: Waiter): void {
+    const { owner } = waiter.claim
+    if (!waiter.wish.mayReenter) return
+    this.reentrants ??= new Map()
+    this.reentrants.set(owner, (this.reentrants.get(owner) ?? new Set()).add(waiter))
   }
 
   protected leaveLine(waiter: Waiter, now: number): void {

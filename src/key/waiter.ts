@@ -108,6 +108,8 @@ export class Waiter {
   announced = false
   /** Whether the caller has received the `waiting` event, because the waiter, or the head of its line, was refused. */
   parked = false
+  /** Whether a rejection, or an event, has reported that Redis refuses this waiter's requests, or does not answer. */
+  reported = false
   /** Whether Redis has answered an attempt. */
   answered = false
   /** Whether a grant of this waiter has arrived only after its lease had ended. */

@@ -355,6 +355,4 @@ class Connection implements Backend {
 
   async rest(): Promise<void> {}
   together(): void {}
-  need(): void {}
-  look(): void {}
 }

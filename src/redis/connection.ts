@@ -91,11 +91,9 @@ export class Connection extends Reconnecting {
   readonly #early: number
   readonly #listener: ConnectionListener
   readonly #writes: Writes
-  readonly #order = new Order()
+  readonly #order = new Order<Call>()
   /** Calls that have not settled, oldest first. */
   readonly #calls = new Set<Call>()
-  /** Calls that are not sent yet because of their order. Nearly always empty. */
-  readonly #heldBack = new Set<Call>()
   #sweep: Timer | undefined
   #unanswered = 0
   /**
@@ -168,7 +166,9 @@ export class Connection extends Reconnecting {
         sent: 0,
         sentAwake: 0,
         place: 0,
-        turn: 0,
+        waits: false,
+        slot: -1,
+        dueAt: Number.POSITIVE_INFINITY,
         underway: false,
         repeated: false,
         error: undefined,
@@ -200,12 +200,12 @@ export class Connection extends Reconnecting {
   override close(): void {
     super.close()
     this.#sweep?.cancel()
+    this.#order.clear()
     for (const call of this.#calls) this.#fail(call, new LockClosedError())
   }
 
   #send(call: Call, now = this.clock.now(), awakeNow = this.awake.at(now)): void {
-    if (call.underway) return
-    if (!this.#order.admits(call)) return void this.#heldBack.add(call)
+    if (call.underway || !this.#order.admits(call)) return
     call.underway = true
     call.sent = now
     call.sentAwake = awakeNow
@@ -224,15 +224,13 @@ export class Connection extends Reconnecting {
         this.accepted = true
         this.answeredAt = this.#lastAnswer = this.awake.at(now)
         this.trouble = undefined
-        const { turn } = call
-        const earlier = this.#order.behind.size > 0 ? this.#order.settled(call) : 0
-        if (earlier > turn && this.#calls.has(call)) {
+        const earlier = this.#order.earlier(call)
+        if (earlier && this.#calls.has(call)) {
           call.repeated = true
-          return this.#sendAgain(call, earlier < Number.POSITIVE_INFINITY ? 0 : PAUSE)
+          return this.#sendAgain(call, earlier.waits ? PAUSE : 0)
         }
         if (this.#calls.has(call) && call.request.redirected?.(reply)) return this.#sendAgain(call, 0)
-        if (this.#heldBack.size > 0) this.#sendHeldBack()
-        if (!this.#calls.delete(call)) return
+        if (!this.#settle(call)) return
         call.reply = reply
         try {
           call.resolve(call.request.read(call))
@@ -250,17 +248,15 @@ export class Connection extends Reconnecting {
           this.#lastSign = now
           this.#doubtful = false
         }
-        this.#order.settled(call)
         if (this.#calls.has(call)) this.#unknownOrRefused(call, error)
       },
     )
   }
 
-  #sendHeldBack(): void {
-    if (!this.up || this.closed) return
-    const calls = [...this.#heldBack]
-    this.#heldBack.clear()
-    for (const call of calls) this.#send(call)
+  /** Called when a call has its outcome. Returns false if it had one before. */
+  #settle(call: Call): boolean {
+    for (const held of this.#order.settled(call)) this.#send(held)
+    return this.#calls.delete(call)
   }
 
   /**
@@ -302,10 +298,7 @@ export class Connection extends Reconnecting {
   }
 
   #fail(call: Call, error: Error): void {
-    if (!this.#calls.delete(call)) return
-    this.#order.settled(call)
-    this.#heldBack.delete(call)
-    this.#sendHeldBack()
+    if (!this.#settle(call)) return
     const ofCall = error instanceof LockConnectionError && !(error instanceof WrongServer)
     const explained = ofCall && call.request.explain?.(error, this)
     if (explained instanceof Promise) call.resolve(explained)
@@ -314,7 +307,6 @@ export class Connection extends Reconnecting {
 
   protected wentUp(): void {
     this.arrived()
-    this.#heldBack.clear()
     for (const call of this.#calls) this.#send(call)
     this.#listener.up()
   }

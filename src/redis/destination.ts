@@ -11,7 +11,7 @@
  * Then two clients would hold the same lock, in two databases (I1).
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
-import { hostAndPort } from './census.ts'
+import { hostAndPort } from './address.ts'
 import { isDemoted, isFinal, isOfCluster, isUninvited, WrongServer } from './refusals.ts'
 import { withoutArguments } from './without-arguments.ts'
 

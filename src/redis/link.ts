@@ -12,10 +12,10 @@ import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockConnectionError, type LockError } from '../errors.ts'
 import type { Channel, Channels } from '../kind.ts'
 import type { Settings } from '../settings.ts'
-import { addressOf, enter, leave } from './census.ts'
 import { clientsOf, type RedisSource } from './clients.ts'
 import { answerLimit, Connection, type ConnectionListener } from './connection.ts'
 import { singleServer } from './destination.ts'
+import { warnOfEviction } from './eviction.ts'
 import { type Ids, randomIds } from './ids.ts'
 import { type Keys, lockOfChannel, Namespace, unlockChannel } from './keys.ts'
 import { listKeys } from './listing.ts'
@@ -79,9 +79,6 @@ export class Link {
   #beat = { sent: 0, heard: 0 }
   #reported = false
   readonly #warned = new Set<string>()
-  /** Where this link leads, while it is counted among the open clients of the process (census.ts). */
-  #address: string | undefined
-  #crowded: LockError | undefined
 
   constructor(source: RedisSource, settings: Settings, clock: Clock, listener: LinkListener, ids = randomIds()) {
     const clients = clientsOf(source)
@@ -118,9 +115,8 @@ export class Link {
     this.commands = connection({
       up: () => {
         this.#changed()
-        // Said here and not in `open`, because the program cannot listen before the client is made.
-        if (this.#crowded) this.#warn(this.#crowded)
         listener.up()
+        warnOfEviction(this.commands.redis, error => this.#warn(error))
       },
       down: (error, brief) => {
         if (!brief) this.#broken(error)
@@ -145,8 +141,6 @@ export class Link {
   }
 
   open(): void {
-    this.#address = addressOf(this.commands.redis)
-    this.#crowded = enter(this.#address)
     for (const connection of this.#connections) connection.open()
     this.#sentinels?.open()
     this.#armBeat()
@@ -174,8 +168,6 @@ export class Link {
   }
 
   close(): void {
-    if (this.#address !== undefined) leave(this.#address)
-    this.#address = undefined
     this.#beatTimer?.cancel()
     this.#sentinels?.close()
     this.#ears.close()

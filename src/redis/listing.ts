@@ -1,6 +1,6 @@
 /** Finds the locks in Redis. One SCAN finds the locks of all kinds. In a cluster, each master is scanned. */
 import type { Cluster, Redis } from 'ioredis'
-import { hostAndPort } from './census.ts'
+import { hostAndPort } from './address.ts'
 import type { Connection } from './connection.ts'
 import { glob } from './glob.ts'
 import type { Keys, Namespace } from './keys.ts'

@@ -13,55 +13,86 @@
  * answered:
  *
  *      refused ──▶ attempt (runs) ──▶ refused one, again ──▶ attempt, again ──▶ release
+ *
+ * A busy server refuses every request, and there may be thousands about one lock. So no answer looks at all of them.
  */
+import { Heap, type Item } from '../key/schedule.ts'
 
-/** A request that has been sent. */
-export interface Sent {
+/** A request that has been sent. In the heap, it is due at its place. */
+export interface Sent extends Item {
   readonly request: { readonly key?: string }
-  /** The place of the request in the order of all requests: the number of its first sending. */
+  /** The place of the request in the order of all requests: the number of its first sending; 0: it was not sent yet. */
   place: number
-  /** The number of its last sending; Infinity: it was refused, and is not sent again yet. */
-  turn: number
+  /** Whether it was refused, and is not sent again yet. */
+  waits: boolean
 }
 
-export class Order {
-  #sendings = 0
-  /** By their keys, the requests that were refused, and have no answer yet. Nearly always empty. Written only here. */
-  readonly behind = new Map<string, Set<Sent>>()
+/** The requests about one lock, if one of them was refused and has no answer yet. */
+interface Line<T extends Sent> {
+  /** The requests that were refused, or that ran before one of these. */
+  readonly behind: Heap<T>
+  /** Newer requests, which must not be sent yet. */
+  readonly held: Set<T>
+}
 
-  /** Called before a request is sent. Returns false if it must not be sent yet. */
-  admits(request: Sent): boolean {
-    if (request.place === 0 && this.behind.size > 0 && this.behind.has(request.request.key ?? '')) return false
-    request.turn = ++this.#sendings
-    request.place ||= request.turn
+const none: ReadonlySet<never> = new Set()
+
+export class Order<T extends Sent> {
+  #places = 0
+  /** By the keys of the requests. Nearly always empty. */
+  readonly #lines = new Map<string, Line<T>>()
+
+  /** Called before a request is sent. Returns false if it must not be sent yet; then, `settled` returns it later. */
+  admits(request: T): boolean {
+    if (request.place === 0) {
+      const line = this.#lineOf(request)
+      if (line) {
+        line.held.add(request)
+        return false
+      }
+      request.place = ++this.#places
+    }
+    request.waits = false
     return true
   }
 
-  /** Called when a request was refused and will be sent again. */
-  refused(request: Sent): void {
-    request.turn = Number.POSITIVE_INFINITY
+  /** Called when a request was refused, or ran too early, and will be sent again. */
+  refused(request: T): void {
+    request.waits = true
     const { key } = request.request
     if (key === undefined) return
-    const others = this.behind.get(key)
-    if (others) others.add(request)
-    else this.behind.set(key, new Set([request]))
+    let line = this.#lines.get(key)
+    if (!line) {
+      line = { behind: new Heap(), held: new Set() }
+      this.#lines.set(key, line)
+    }
+    line.behind.set(request, request.place)
   }
 
-  /**
-   * Called when a request is answered or given up. Returns the turn of an earlier request that runs only after it; 0:
-   * there is none.
-   */
-  settled(request: Sent): number {
-    const { key = '' } = request.request
-    const behind = this.behind.get(key)
-    if (!behind) return 0
-    behind.delete(request)
-    if (behind.size === 0) this.behind.delete(key)
-    return Math.max(0, ...[...behind].filter(({ place }) => place < request.place).map(({ turn }) => turn))
+  /** Returns an earlier request that has no answer yet, and so runs only after this one, which has run. */
+  earlier(request: T): T | undefined {
+    const first = this.#lineOf(request)?.behind.first
+    return first && first.place < request.place ? first : undefined
+  }
+
+  /** Called when a request has its final answer, or is given up. Returns the requests that may be sent now. */
+  settled(request: T): ReadonlySet<T> {
+    const line = this.#lineOf(request)
+    if (!line) return none
+    line.behind.delete(request)
+    line.held.delete(request)
+    if (line.behind.first) return none
+    this.#lines.delete(request.request.key as string)
+    return line.held
   }
 
   /** Called when the connection is lost: all requests that are not answered will be sent again, in their order. */
   clear(): void {
-    this.behind.clear()
+    for (const { behind } of this.#lines.values()) behind.clear()
+    this.#lines.clear()
+  }
+
+  #lineOf({ request }: T): Line<T> | undefined {
+    return this.#lines.size > 0 ? this.#lines.get(request.key ?? '') : undefined
   }
 }

@@ -74,18 +74,16 @@ export function commandsOf({ lua }: Script, sharded: boolean): string[] {
   return [...new Set(names)].sort()
 }
 
-/** A function of Lua that returns whether the server lacks a command, because it was renamed for instance. */
-export const isAbsent = `
-local function absent(name)
+/** A script that returns which of the commands in ARGV the server lacks, because they were renamed for instance. */
+const absentOnes = `
+local lacking = {}
+for _, name in ipairs(ARGV) do
   -- Every command that the locks need has arguments or only reads, so this call changes nothing.
   local reply = redis.pcall(name)
-  return type(reply) == 'table' and string.find(reply.err or '', 'Unknown Redis command', 1, true)
-end`
-
-/** A script that returns which of the commands in ARGV the server lacks. */
-const absentOnes = `${isAbsent}
-local lacking = {}
-for _, name in ipairs(ARGV) do if absent(name) then lacking[#lacking + 1] = name end end
+  if type(reply) == 'table' and string.find(reply.err or '', 'Unknown Redis command', 1, true) then
+    lacking[#lacking + 1] = name
+  end
+end
 return lacking`
 
 /** A script that returns the first of the commands in ARGV that the user may not run. */
@@ -99,9 +97,9 @@ function lackingRight(right: string | undefined, cause: unknown): LockConnection
   return new LockConnectionError(`the Redis user lacks ${right ? `the right ${right}` : 'a right'}`, cause)
 }
 
-/** Returns the error of a server that lacks these commands. `at`: which server, if there are several. */
-export function lackingCommands(names: readonly string[], at = '', cause?: unknown): LockConnectionError {
-  const what = `Redis${at} lacks ${[...new Set(names)].join(', ')}, which the locks need; a command must not be renamed`
+/** Returns the error of a server that lacks these commands. */
+function lackingCommands(names: readonly string[], cause: unknown): LockConnectionError {
+  const what = `Redis lacks ${names.join(', ')}, which the locks need; a command must not be renamed`
   return new LockConnectionError(what, cause)
 }
 
@@ -244,7 +242,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
     if (server && /\bWRONGTYPE\b/.test(error.message)) return this.#foreign(error, server)
     if (server && /Unknown Redis command/.test(error.message)) return this.#lacking(error, server)
     const [, unknown] = /unknown command ['`](\w+)/i.exec(error.message) ?? []
-    if (unknown) return lackingCommands([unknown.toUpperCase()], '', error.cause)
+    if (unknown) return lackingCommands([unknown.toUpperCase()], error.cause)
     if (/scripting engine/.test(error.message)) {
       return new LockConnectionError('the server cannot run Lua; load its module for Lua scripts', error.cause)
     }
@@ -273,7 +271,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   async #lacking(error: LockConnectionError, server: Server): Promise<never> {
     const asked = server.run(redis => redis.eval(absentOnes, 0, ...this.#script.commands()) as Promise<string[]>)
     const names = await asked.catch(() => [])
-    throw names.length > 0 ? lackingCommands(names, '', error.cause) : error
+    throw names.length > 0 ? lackingCommands(names, error.cause) : error
   }
 
   /**

@@ -1,4 +1,4 @@
-/** One Redis, which may be a cluster or have sentinels: the link to it, the kinds of lock, and the checks of servers. */
+/** One Redis, which may be a cluster or have sentinels: the link to it, and the kinds of lock. */
 import type { Backend, Made } from '../backend.ts'
 import type { Clock } from '../clock.ts'
 import type { LockError } from '../errors.ts'
@@ -8,19 +8,15 @@ import type { RedisSource } from './clients.ts'
 import type { Ids } from './ids.ts'
 import { Keys } from './keys.ts'
 import { Link, type LinkListener } from './link.ts'
-import type { Calling } from './rights.ts'
 import { type Executor, Scripts } from './scripts.ts'
-import { Survey } from './survey.ts'
 
 export class Server extends Link implements Backend {
   readonly #settings: Settings
-  readonly #survey: Survey
 
   /** `ids` makes the ids of the client; by default, they are random. */
   constructor(source: RedisSource, settings: Settings, clock: Clock, listener: LinkListener, ids?: Ids) {
     super(source, settings, clock, listener, ids)
     this.#settings = settings
-    this.#survey = new Survey(this, settings, error => listener.warned?.(error))
   }
 
   get up(): boolean {
@@ -60,13 +56,5 @@ export class Server extends Link implements Backend {
       newId: this.ids.next,
     }
     return { keys, kind: kind.make({ ...this.#settings, ...parts, warn }) }
-  }
-
-  need(kinds: readonly Calling[]): void {
-    this.#survey.need(kinds)
-  }
-
-  look(): void {
-    this.#survey.look()
   }
 }

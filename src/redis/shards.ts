@@ -23,7 +23,7 @@
 import type { Cluster } from 'ioredis'
 import type { Clock, Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError } from '../errors.ts'
-import { hostAndPort } from './census.ts'
+import { hostAndPort } from './address.ts'
 import { Shard } from './shard.ts'
 import { slotOf } from './slot.ts'
 

@@ -282,7 +282,7 @@ describe('one of three servers cannot be reached, and another one refuses: each 
   })
 })
 
-/** Each user lacks something that the client finds in two ways: when it connects, and when a call is refused. */
+/** What a user of one server lacks. The calls succeed without that server, so an event reports its refusals. */
 const lacking = {
   'the password': ['>another', '+@all', '~*', '&*'],
   'the right to scripts': ['>pw', '+@all', '-eval', '-evalsha', '~*', '&*'],
@@ -290,8 +290,8 @@ const lacking = {
   'the right to a command': ['>pw', '+@all', '-hset', '~*', '&*'],
 }
 
-// This test fails if `if (lackedIn(error) && !member().isNews(error)) return` is removed in
-// src/compose/quorum/quorum.ts: what the check after connecting finds is reported again when a call is refused.
+// This test fails if `if (!member.isNews(reason, problem === problems[0])) continue` is removed in
+// src/compose/quorum/quorum.ts: each refused call is reported again.
 test.each(Object.entries(lacking))(
   'a server on which the client lacks %s is reported once, and so is its next problem',
   async (_, rules) => {

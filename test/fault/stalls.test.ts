@@ -166,7 +166,8 @@ test.each(ways)('SCRIPT FLUSH in a loop: I1 I4 I6, no caller notices (fair: %s)'
 })
 
 // All callers queue, so without a flush each grant takes one call of `acquire` and one of `release`. This test fails if
-// `earlier > turn && this` becomes `turn % 2 === 0 && this` in src/redis/connection.ts: requests are repeated needlessly.
+// `first && first.place < request.place ? first : undefined` becomes `first` in src/redis/order.ts: a request that was
+// refused is repeated without end.
 test('SCRIPT FLUSH under load: I3 I6 I9, it repeats each request under way once, and each script once on each connection', async () => {
   const { url } = await ownServer()
   const redis = plainRedis(url)
@@ -207,9 +208,9 @@ test('SCRIPT FLUSH under load: I3 I6 I9, it repeats each request under way once,
 })
 
 // Redis knows the script of the attempt, and not that of the release, so it refuses the release (NOSCRIPT), and the client
-// sends it again, behind the attempt. This test fails if `if (earlier > turn && this.#calls.has(call)) {` becomes `if
-// (false) {` in src/redis/connection.ts: the client's attempt is refused because of the hold that it has released. It
-// also fails if `request.place ||= request.turn` becomes `request.place = request.turn` in src/redis/order.ts.
+// sends it again, behind the attempt. This test fails if `if (earlier && this.#calls.has(call)) {` becomes `if (false) {`
+// in src/redis/connection.ts: the client's attempt is refused because of the hold that it has released. It also fails if
+// `request.place = ++this.#places` becomes `request.place = 0` in src/redis/order.ts.
 test.each(kinds)('I3: a call takes effect after the calls that the client made before it ($kind)', async kind => {
   const { url } = await ownServer()
   const redis = plainRedis(url)

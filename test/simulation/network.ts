@@ -6,19 +6,13 @@
  */
 import { EventEmitter } from 'node:events'
 import { idleWrite } from '../../src/redis/destination.ts'
-import { question } from '../../src/redis/rights.ts'
+import { memory } from '../../src/redis/eviction.ts'
 import type { Random } from '../kit/random.ts'
 import type { Reply } from './redis/lua.ts'
 import { ErrorReply } from './redis/values.ts'
 import type { Listener, Server } from './server.ts'
 import type { Process, Timeline } from './timeline.ts'
 import type { Trace } from './trace.ts'
-
-/**
- * The reply to the script `question`. It says that the client has all rights, and that the server has all commands and
- * evicts no key.
- */
-const MAY_ALL = [[], '', [], '0', 'noeviction']
 
 /** The present faults of the network and the server. */
 export interface Weather {
@@ -255,7 +249,7 @@ export class SimulatedRedis extends EventEmitter {
   }
 
   eval(lua: string, count: string, ...parameters: string[]): Promise<Reply> {
-    if (lua === question) return this.#ask(() => MAY_ALL)
+    if (lua === memory) return this.#ask(() => 'maxmemory:0')
     return this.#ask(() => this.#run(lua, Number(count), parameters))
   }
 

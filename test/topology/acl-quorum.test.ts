@@ -3,8 +3,8 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
-import { aclRule } from '../../src/redis/rights.ts'
 import { promptly, rejection, within } from '../kit/outcomes.ts'
+import { aclRule } from '../kit/rights.ts'
 import { type QuorumServer, startQuorumServer } from '../kit/topologies/quorum-server.ts'
 
 /** The quorum's servers. Each persists every write. */

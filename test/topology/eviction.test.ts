@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
 import { LockClient, LockError } from '../../src/index.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
-import { aclRule } from '../../src/redis/rights.ts'
 import { freshKey } from '../kit/redis.ts'
+import { aclRule } from '../kit/rights.ts'
 import { eventually } from '../kit/time.ts'
 import { RedisCluster } from '../kit/topologies/redis-cluster.ts'
 
@@ -35,7 +35,8 @@ async function used(source: ConstructorParameters<typeof LockClient>[0] = server
 }
 
 describe('one server', () => {
-  // This test fails if `evicting(found, at)` is removed in src/redis/survey.ts.
+  // This test fails if `warnOfEviction(this.commands.redis, error => this.#warn(error))` is
+  // removed in src/redis/link.ts.
   test.each(['allkeys-lru', 'allkeys-random', 'volatile-lfu', 'volatile-ttl'])(
     '%s with maxmemory: reported once',
     async policy => {

@@ -17,7 +17,7 @@ import { RedisSentinel } from '../kit/topologies/redis-sentinel.ts'
 
 const password = 'correct-horse-battery'
 const username = 'stapler'
-/** Texts that nothing may contain: the credentials, and parts of the scripts of lua/ and of src/redis/rights.ts. */
+/** Texts that nothing may contain: the credentials, and parts of scripts. */
 const secrets = [password, username, 'redis.call', 'redis.pcall', 'local ']
 
 /** Returns the paths of all properties with a secret, enumerable or not, own or inherited, of a value and its parts. */

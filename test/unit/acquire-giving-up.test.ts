@@ -4,7 +4,7 @@
 import { describe, expect } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { now, settled } from './promises.ts'
-import { KEY, LEASE, NOTHING, test, WAITER_TTL, Waiting } from './waiting.ts'
+import { HEARTBEAT, KEY, LEASE, NOTHING, test, WAITER_TTL, Waiting } from './waiting.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 
@@ -57,6 +57,28 @@ describe('I7 taking back', () => {
     await at.clock.advance(10_000)
     expect(at.failures).toEqual([unreachable])
     expect(at.kind.leaves.count).toBe(2)
+  })
+
+  // This test fails if `waiter.reported = error instanceof LockConnectionError` is removed in src/key/key-state.ts.
+  test('is not reported as failed after a call that was rejected for such a failure', async ({ at }) => {
+    const waiter = await at.start({ id: 'A' })
+    await at.kind.attempts.next.fail(unreachable)
+    at.clock.block(LEASE + WAITER_TTL)
+    await at.kind.leaves.next.fail(unreachable)
+    expect(await now(waiter.outcome)).toBe(unreachable)
+    expect(at.failures).toEqual([])
+  })
+
+  // This test fails if `waiter.reported = true` is removed in src/key/cleanups.ts.
+  test('that fails twice is reported as failed once', async ({ at }) => {
+    const waiter = await at.parkedFair({ id: 'A' })
+    await at.clock.advance(HEARTBEAT)
+    at.io.end(waiter, undefined)
+    await at.kind.tends.next.answer(at.tended([1]))
+    at.clock.block(LEASE + WAITER_TTL)
+    expect(at.kind.leaves.open).toHaveLength(2)
+    for (const call of at.kind.leaves.open) await call.fail(unreachable)
+    expect(at.failures).toEqual([unreachable])
   })
 
   test('is repeated if the request runs after it and is queued', async ({ at }) => {

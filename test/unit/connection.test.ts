@@ -79,7 +79,7 @@ describe('a call', () => {
     },
   )
 
-  // This test fails if `if (request.place === 0 &&` becomes `if (false &&` in src/redis/order.ts: the last request runs
+  // This test fails if `if (request.place === 0) {` becomes `if (false) {` in src/redis/order.ts: the last request runs
   // between the two runs of the second one. If they are an attempt and the release of its hold, the second run queues a
   // waiter that nobody waits for.
   test('about a lock waits until earlier requests about it have run in their order; about another lock it does not', async () => {

@@ -21,7 +21,9 @@ function opened(more: object, busy = false) {
     connector: {},
     isCluster: false,
     duplicate() {
-      const redis = Object.assign(new FakeRedis(clock), { duplicate: nobody, connector: { connect: nobody } }, more)
+      const never = { subscribe: () => new Promise(nobody), eval: () => new Promise(nobody) }
+      const own = { duplicate: nobody, connector: { connect: nobody } }
+      const redis = Object.assign(new FakeRedis(clock), own, never, more)
       made.push(redis)
       return redis
     },
@@ -45,7 +47,7 @@ function opened(more: object, busy = false) {
 
 /** Makes a client's connections fail so often that the pause between attempts is a second. */
 async function down() {
-  const { clock, link, made } = opened({ subscribe: () => new Promise(nobody) })
+  const { clock, link, made } = opened({})
   for (let failed = 0; failed < 12; failed++) {
     for (const redis of made) if (redis.status === 'connecting') redis.break(new Error('connect ECONNREFUSED'))
     await clock.advance(1_250)

@@ -69,6 +69,8 @@ export class Ballots implements BallotBox {
   readonly #floor: Floor
   readonly #listener: BallotsListener
   readonly #all = new Map<string, Ballot>()
+  /** The claims that share their owner and lock, by both. A call without the option `owner` shares its owner with none. */
+  readonly #sharing = new Map<string, Set<Ballot>>()
   readonly #watchers = new Map<Ballot, Set<() => void>>()
 
   constructor(places: readonly Place[], clock: Clock, floor: Floor, waiterTtl: number, listener: BallotsListener) {
@@ -101,6 +103,8 @@ export class Ballots implements BallotBox {
     if (!ballot) {
       ballot = new Ballot(claim, this, this.#clock)
       this.#all.set(claim.id, ballot)
+      const same = sharedBy(claim)
+      if (claim.owner !== claim.id) this.#sharing.set(same, (this.#sharing.get(same) ?? new Set()).add(ballot))
     }
     ballot.over = false
     return ballot
@@ -423,9 +427,8 @@ export class Ballots implements BallotBox {
   }
 
   /** Returns the other claims of the same owner for the lock. A server writes a token for all holds of the owner. */
-  #others({ claim: { id, key, owner } }: Ballot): Ballot[] {
-    if (owner === id) return []
-    return [...this.#all.values()].filter(({ claim }) => claim.id !== id && claim.key === key && claim.owner === owner)
+  #others(ballot: Ballot): Ballot[] {
+    return [...(this.#sharing.get(sharedBy(ballot.claim)) ?? [])].filter(other => other !== ballot)
   }
 
   /**
@@ -496,5 +499,11 @@ export class Ballots implements BallotBox {
     if (!over || polls > 0) return
     for (const { clearing, asked } of seats) if (clearing || asked > 0) return
     if (this.#all.get(claim.id) === ballot) this.#all.delete(claim.id)
+    const same = this.#sharing.get(sharedBy(claim))
+    if (same?.delete(ballot) && same.size === 0) this.#sharing.delete(sharedBy(claim))
   }
+}
+
+function sharedBy({ key, owner }: Claim): string {
+  return `${owner} ${key}`
 }

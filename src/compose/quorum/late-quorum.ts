@@ -20,12 +20,11 @@ import type {
   ScriptSet,
 } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
-import { addressOf } from '../../redis/census.ts'
+import { addressOf } from '../../redis/address.ts'
 import { clientsOf, type RedisSource } from '../../redis/clients.ts'
 import { type Ids, randomIds } from '../../redis/ids.ts'
 import { Keys, Namespace } from '../../redis/keys.ts'
 import type { LinkListener } from '../../redis/link.ts'
-import type { Calling } from '../../redis/rights.ts'
 import type { Settings } from '../../settings.ts'
 import type { Quorum } from './quorum.ts'
 
@@ -139,12 +138,6 @@ export class LateQuorum implements Backend {
   async *list(kinds: readonly Keys[], pattern: string): AsyncGenerator<[kind: number, key: string][], void, undefined> {
     yield* (await this.#quorum.promise).list(kinds, pattern)
   }
-
-  need(kinds: readonly Calling[]): void {
-    this.#quorum.call(async quorum => quorum.need(kinds)).catch(() => {})
-  }
-
-  look(): void {}
 }
 
 /** The mutex of a quorum. Each call waits until the code is loaded. */

@@ -42,8 +42,9 @@ export class Leases {
   readonly #longer = new Map<string, { readonly lease: number; readonly asked: number }>()
   /** By key: the holds that refusals have shown, with more time left than the longest lease. */
   readonly #shown = new Map<string, readonly Shown[]>()
-  /** The number of recorded leases at which those are removed that have ended. */
+  /** The numbers of recorded leases and of shown holds at which those are removed that have ended. */
   #full = 1_000
+  #crowded = 1_000
 
   /** `usual`: the lease of the calls that ask for none, in ms. */
   constructor(clock: Clock, usual: number) {
@@ -77,9 +78,9 @@ export class Leases {
       all.push({ server, epoch, begun, ends: now + ttl * (1 + DRIFT) })
     if (all.length > 0) this.#shown.set(key, all)
     else this.#shown.delete(key)
-    if (!known && this.#shown.size > 1_000) {
-      for (const [each, holds] of this.#shown) if (holds.every(({ ends }) => ends <= now)) this.#shown.delete(each)
-    }
+    if (known || this.#shown.size < this.#crowded) return
+    for (const [each, holds] of this.#shown) if (holds.every(({ ends }) => ends <= now)) this.#shown.delete(each)
+    this.#crowded = 1_000 + 2 * this.#shown.size
   }
 
   /**

@@ -51,8 +51,8 @@ export class Member {
   readonly standing: Standing
   /** The problems of this server that have been reported (`isNews`). */
   readonly #told = new Set<string>()
-  /** Those of them that are over when the server is connected again. */
-  readonly #passing = new Set<string>()
+  /** The one of them that is over when the server is connected again. */
+  #passing: string | undefined
   /** Why there is no connection; undefined: one is being made, and will probably be up soon. */
   down: Error | undefined
   /** How often a connection was lost or could not be made. Each time, the server may have been restarted. */
@@ -148,23 +148,20 @@ export class Member {
 
   /** Records that there is a connection again. */
   connected(): void {
-    for (const kind of this.#passing) this.#told.delete(kind)
-    this.#passing.clear()
+    if (this.#passing !== undefined) this.#told.delete(this.#passing)
+    this.#passing = undefined
   }
 
   /**
-   * Returns whether a problem of this server has to be reported, and records that it was. One problem may be found in
-   * several ways: no connection, no vote that counts, a refused call, the check after connecting. `passing`: it is over
-   * when the server is connected again. Until then, no other such problem is reported, because the reason may change
-   * from attempt to attempt.
+   * Returns whether a problem of this server has to be reported, and records that it was. `passing`: it is over when the
+   * server is connected again. Until then, no other such problem is reported, because the reason may change from attempt
+   * to attempt.
    */
   isNews(problem: Error, passing = false): boolean {
-    // If the user may run no script, the check after connecting names EVAL, and a call names EVALSHA.
-    const kinds = lackedIn(problem)?.map(right => right.replace('evalsha', 'eval')) ?? [kindOf(problem) as string]
-    const fresh = kinds.filter(kind => !this.#told.has(kind))
-    if (fresh.length === 0 || (passing && this.#passing.size > 0)) return false
-    for (const kind of fresh) this.#told.add(kind)
-    if (passing) for (const kind of fresh) this.#passing.add(kind)
+    const kind = kindOf(problem) as string
+    if (this.#told.has(kind) || (passing && this.#passing !== undefined)) return false
+    this.#told.add(kind)
+    if (passing) this.#passing = kind
     return true
   }
 
@@ -214,11 +211,6 @@ export class Member {
 export function kindOf(reason: Error | undefined): string | undefined {
   const error: NodeJS.ErrnoException | undefined = reason?.cause instanceof Error ? reason.cause : reason
   return error?.code ?? error?.message.replace(/^([A-Z]{2,}) .*|\d+/gs, '$1')
-}
-
-/** Returns the rights or the commands that the server lacks according to this error; undefined: it is another problem. */
-export function lackedIn({ message }: Error): string[] | undefined {
-  return /\blacks (?:the rights? )?(.+?)(?:: |, which |$)/s.exec(message)?.[1]?.split(/,? /)
 }
 
 /** Returns why this server has not answered a request for the lock of `key`. */

@@ -11,18 +11,17 @@ import type { Clock, Timer } from '../../clock.ts'
 import { LockArgumentError, LockConnectionError, LockError } from '../../errors.ts'
 import type { Channel, Channels, KindDefinition, Names, ScriptSet } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
-import { addressOf } from '../../redis/census.ts'
+import { addressOf } from '../../redis/address.ts'
 import type { RedisSource } from '../../redis/clients.ts'
 import { type Ids, randomIds } from '../../redis/ids.ts'
 import type { Keys } from '../../redis/keys.ts'
 import type { LinkListener } from '../../redis/link.ts'
-import type { Calling } from '../../redis/rights.ts'
 import { Server } from '../../redis/server.ts'
 import type { Settings } from '../../settings.ts'
 import { Ballots } from './ballots.ts'
 import { Floor } from './floor.ts'
 import { Leases } from './leases.ts'
-import { kindOf, lackedIn, Member, noMajority, type Place, Standing } from './member.ts'
+import { kindOf, Member, noMajority, type Place, Standing } from './member.ts'
 import { QuorumKind } from './quorum-kind.ts'
 import { Round } from './round.ts'
 
@@ -200,19 +199,12 @@ export class Quorum implements Backend {
     if (errors.filter(Boolean).length > this.#members.length - this.#majority) throw noMajority(errors)
   }
 
-  need(kinds: readonly Calling[]): void {
-    for (const { server } of this.#members) server.need(kinds)
-  }
-
   /** Resolves when a majority of the servers has confirmed the subscription. */
   async #heard(hearing: readonly Promise<void>[]): Promise<void> {
     const round = new Round(this.#members, this.#majority, this.#clock)
     for (const [i, each] of hearing.entries()) round.expect(i, each, () => true)
     await round.over
   }
-
-  /** A quorum checks each server when it is connected, so there is nothing to check here. */
-  look(): void {}
 
   #readClocks(): void {
     for (const { index, up, server } of this.#members) {
@@ -282,7 +274,6 @@ export class Quorum implements Backend {
       up: () => {
         const { server, standing } = member()
         member().connected()
-        server.look()
         this.#changed()
         member().recheck()
         this.#readClocks()
@@ -295,10 +286,8 @@ export class Quorum implements Backend {
       },
       disconnected: () => this.#report(),
       reconnected: () => this.#report(),
-      warned: error => {
-        if (lackedIn(error) && !member().isNews(error)) return
-        listener.warned?.(new LockError(error.code, `${member().name}: ${error.message}`, undefined, error))
-      },
+      warned: error =>
+        listener.warned?.(new LockError(error.code, `${member().name}: ${error.message}`, undefined, error)),
       busy: () => listener.busy(),
     }
   }

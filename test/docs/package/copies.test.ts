@@ -150,28 +150,3 @@ test('a client re-enters, whichever copy the code around it uses', async () => {
   `)
   expect(vias).toEqual({ vias: ['reentry'], calls: 20 })
 })
-
-test('the open clients of all copies are counted together: the tenth of an address warns, once', async () => {
-  const errors = await withCopies(`
-    const errors = []
-    const makers = Object.values(copies)
-    const open = []
-    const connect = async (count, to = url) => {
-      for (; count > 0; count--) {
-        const locks = new makers[count % makers.length].LockClient(to)
-        locks.on('error', ({ error }) => errors.push([error.code, open.length, error.message.includes(new URL(url).host)]))
-        open.push(locks)
-        await locks.isLocked(key)
-      }
-    }
-    const close = () => Promise.all(open.splice(0).map(locks => locks.close()))
-    await connect(9)
-    await close()
-    await connect(9)
-    await connect(1, url.replace('127.0.0.1', 'localhost'))
-    await connect(2)
-    await close()
-    print(errors)
-  `)
-  expect(errors).toEqual([['ERR_LOCK_CLIENTS', 11, true]])
-})

@@ -47,7 +47,7 @@ test('I7: a waiter that joins the queue again after its leave is removed from it
  * attempt again, with the script's text. This second attempt arrives after the leave, whose script the server knows,
  * and the server grants it. The replies to the leave and to the second attempt arrive together.
  */
-// This test fails if `if (earlier > turn && this.#calls.has(call)) {` becomes `if (false) {` in src/redis/connection.ts:
+// This test fails if `if (earlier && this.#calls.has(call)) {` becomes `if (false) {` in src/redis/connection.ts:
 // the client sends only one leave.
 test('I7: a vote that a server grants after the leave is withdrawn', async ({ scene }) => {
   const holder = scene.client()

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { findServerSource } from '../../../local-redis/index.ts'
 import { mutex } from '../../../src/kinds/mutex/mutex.ts'
-import { aclRule } from '../../../src/redis/rights.ts'
+import { aclRule } from '../rights.ts'
 import type { Topology, Way } from './topology.ts'
 
 const minimal = aclRule([mutex])

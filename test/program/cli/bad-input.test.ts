@@ -195,7 +195,7 @@ describe('a Redis that cannot be used: 69, and why', () => {
 })
 
 test('a user with only the rights in docs/operations.md can use it', async () => {
-  const { aclRule } = await import('../../../src/redis/rights.ts')
+  const { aclRule } = await import('../../kit/rights.ts')
   const { mutex } = await import('../../../src/kinds/mutex/mutex.ts')
   const { port } = await ownServer('--user', 'few', 'on', `>${SECRET}`, ...aclRule([mutex]))
   const url = `redis://few:${encoded}@127.0.0.1:${port}`

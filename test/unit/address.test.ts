@@ -1,7 +1,7 @@
-/** Tests how a warning names the servers of a client. test/docs/package/copies.test.ts tests the warning itself. */
+/** Tests how errors name the servers of a client. */
 import { Cluster, Redis } from 'ioredis'
 import { expect, test } from 'vitest'
-import { addressOf } from '../../src/redis/census.ts'
+import { addressOf } from '../../src/redis/address.ts'
 
 const lazy = { lazyConnect: true }
 const redis = (url: string) => new Redis(url, lazy)

@@ -1,0 +1,75 @@
+/** Tests that one message costs no look at every waiter, hold or claim of its client, which may have thousands. */
+import { expect, test, vi } from 'vitest'
+import { Leases as QuorumLeases } from '../../src/compose/quorum/leases.ts'
+import { ballotsOver } from './ballots.ts'
+import { FakeClock } from './fake-clock.ts'
+import { Leases } from './leases.ts'
+import { settled } from './promises.ts'
+import { KEY, Waiting } from './waiting.ts'
+
+const MANY = 300
+
+const claimOf = (id: string) => ({ key: KEY, id, owner: `owner ${id}`, label: '', lease: 1_000, headStart: 0 })
+
+/** Counts how often this property of the objects is read. */
+function counted<T extends object>(objects: Iterable<T>, name: keyof T): () => number {
+  let looks = 0
+  for (const object of objects) {
+    const value = object[name]
+    Object.defineProperty(object, name, {
+      get: () => {
+        looks += 1
+        return value
+      },
+    })
+  }
+  return () => looks
+}
+
+// This test fails if `for (const waiter of this.reentrants?.get(owner) ?? [])` becomes `for (const waiter of [...this.line,
+// ...this.queue].filter(({ claim }) => claim.owner === owner))` in src/key/key-state.ts.
+test.each(['line', 'queue'] as const)('owners that enter a lock for which others wait in the %s', async mode => {
+  const at = new Waiting()
+  const waiters = []
+  for (let i = 0; i < MANY; i++) waiters.push(await at.start({ id: `${i}`, owner: `${i}`, mayReenter: true, mode }))
+  while (at.asking.length > 0) await at.kind.attempts.next.answer(at.refused({ ticket: '7', position: 1 }))
+  const looks = counted(waiters, 'wish')
+  for (let i = 0; i < MANY; i++) at.entered(KEY, `another ${i}`)
+  await settled()
+  expect(looks()).toBeLessThan(10 * MANY)
+})
+
+// This test fails if `if (claim.owner === claim.id) return [hold]` is removed in src/key/tenure.ts, and for one owner if
+// ` && !hold.taken` is removed in src/key/keeping.ts.
+test.each([
+  ['many owners', {}],
+  ['one owner', { owner: 'ours', token: 1 }],
+])('forced releases of the holds of %s', async (_, grant) => {
+  const at = new Leases()
+  for (let i = 0; i < MANY; i++) at.hold({ id: `${i}`, key: KEY, ...grant })
+  const looks = counted(at.table.holds.values(), 'token')
+  for (let i = 0; i < MANY; i++) at.holding.taken(`${i}`)
+  await settled()
+  expect(looks()).toBeLessThan(20 * MANY)
+})
+
+// This test fails if `[...(this.#sharing.get(sharedBy(ballot.claim)) ?? [])]` becomes `[...this.#all.values()]` in
+// src/compose/quorum/ballots.ts.
+test('claims of many owners on a quorum', () => {
+  const ballots = ballotsOver([], new FakeClock())
+  for (let i = 0; i < MANY; i++) ballots.of(claimOf(`${i}`))
+  const looks = counted(ballots.all, 'claim')
+  for (const ballot of ballots.all) ballots.sharedToken(ballot)
+  expect(looks()).toBeLessThan(20 * MANY)
+})
+
+// This test fails if `this.#shown.size < this.#crowded` becomes `this.#shown.size <= 1_000` in
+// src/compose/quorum/leases.ts.
+test('holds of a quorum with more time left than the longest lease', () => {
+  const leases = new QuorumLeases(new FakeClock(), 1_000)
+  const looks = vi.spyOn(Array.prototype, 'every')
+  const [keys, memory] = [4_000, { epoch: 0, keepsSince: 0 }]
+  for (let i = 0; i < keys; i++) leases.says(`${i}`, 0, memory, 60_000, 0)
+  expect(looks.mock.calls.length).toBeLessThan(5 * keys)
+  vi.restoreAllMocks()
+})
