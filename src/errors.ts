@@ -185,7 +185,7 @@ export class LockConnectionError extends LockError {
    * @since 0.1.0
    */
   constructor(what: string, cause?: unknown, key?: string) {
-    const reason = cause instanceof Error ? `: ${cause.message}` : ''
+    const reason = isError(cause) ? `: ${cause.message}` : ''
     super('ERR_LOCK_CONNECTION', `${prefixOf(key)}${what}${reason}`, key, cause)
     this.#what = what
   }
@@ -306,6 +306,14 @@ export function outageOf(away: number): string {
   return away > 0 ? `Redis has been out of reach for ${Math.round(away)} ms` : 'Redis is out of reach'
 }
 
+/**
+ * Returns whether the value is an error of any realm. In Jest, the errors that Node itself makes are of another realm
+ * than this package, so `instanceof Error` is false for them.
+ */
+export function isError(value: unknown): value is Error {
+  return value instanceof Error || Object.prototype.toString.call(value) === '[object Error]'
+}
+
 function prefixOf(key: string | undefined): string {
   return key === undefined ? '' : `lock "${key}": `
 }
@@ -324,7 +332,7 @@ export function outOfReach(error: Error, what = 'Redis is out of reach'): LockCo
  */
 export function isRefusal({ cause }: LockConnectionError): boolean {
   if (cause instanceof AggregateError) return cause.errors.some(isRefusal)
-  return cause instanceof Error && cause.name === 'ReplyError'
+  return isError(cause) && cause.name === 'ReplyError'
 }
 
 /**

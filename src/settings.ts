@@ -81,7 +81,10 @@ const flag: Check = (name, value) => {
 }
 
 const abortSignal: Check = (name, value) => {
-  if (!(value instanceof AbortSignal)) throw new LockArgumentError(name, value, 'an AbortSignal')
+  // In Jest with jsdom, a signal that Node has made is no instance of the global AbortSignal.
+  const { aborted, addEventListener } = Object(value) as Partial<AbortSignal>
+  if (typeof aborted !== 'boolean' || typeof addEventListener !== 'function')
+    throw new LockArgumentError(name, value, 'an AbortSignal')
 }
 
 const atLeastOne: Check = (name, value) => {

@@ -6,7 +6,7 @@
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import pTimeout from 'p-timeout'
-import { LockArgumentError, LockError } from '../errors.ts'
+import { isError, LockArgumentError, LockError } from '../errors.ts'
 import { checkPlain, checkPorts, databaseOf, isInstance, optionsOfUrl } from './given.ts'
 import load from './ioredis.cjs'
 import { type FetchCredentials, isNodeRedis, type NodeRedisInstance, readNodeRedis, selectedBy } from './node-redis.ts'
@@ -284,13 +284,13 @@ function own(redis: Redis, credentials: Credentials): Redis {
     try {
       const asked = credentials()
       // `disconnect` has no effect before `connect` is called. So only a provider of credentials is waited for.
-      const { username, password, sentinelUsername, sentinelPassword } = asked instanceof Promise ? await asked : asked
+      const { username, password, sentinelUsername, sentinelPassword } = 'then' in asked ? await asked : asked
       Object.assign(redis.options, { username, password, sentinelUsername, sentinelPassword })
       Object.assign(redis.condition as object, { auth: username ? [username, password] : password })
       return await connect(tell)
     } catch (reason) {
       // ioredis emits the reason as it is, and the listeners of errors need an Error.
-      throw reason instanceof Error ? reason : new Error(`${reason}`)
+      throw isError(reason) ? reason : new Error(`${reason}`)
     }
   }
   const duplicate = redis.duplicate.bind(redis)
