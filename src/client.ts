@@ -99,9 +99,10 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @param key 1 to 1024 UTF-8 bytes
    * @param fn receives the lease; it need not release it
    * @returns what `fn` returns
-   * @throws what `fn` throws
-   * @throws LockLostError when `fn` did not throw, but the hold was lost while `fn` ran
-   * @throws LockClosedError when `fn` did not throw, but the client was closed while `fn` ran
+   * @throws LockLostError when the hold was lost while `fn` ran, and `fn` returned, or threw the reason of the signal or
+   *   an AbortError, which is then the `cause`
+   * @throws LockClosedError in the same cases, when the client was closed while `fn` ran
+   * @throws what `fn` throws in all other cases
    * @throws what `lock` throws
    * @since 0.1.0
    */

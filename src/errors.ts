@@ -153,6 +153,7 @@ export class LockLostError extends LockError {
 
   /** The name of the class. @since 0.1.0 */
   declare readonly name: 'LockLostError'
+  readonly #why: string
 
   /**
    * Errors are made by the client. Construct one only in a test.
@@ -160,6 +161,12 @@ export class LockLostError extends LockError {
    */
   constructor(key: string, why: string, cause?: unknown) {
     super('ERR_LOCK_LOST', `lock "${key}" was lost: ${why}`, key, cause)
+    this.#why = why
+  }
+
+  /** Returns a copy of this error with another cause. @internal */
+  because(cause: unknown): LockLostError {
+    return new LockLostError(this.key as string, this.#why, cause)
   }
 }
 
@@ -212,8 +219,13 @@ export class LockClosedError extends LockError {
    * Errors are made by the client. Construct one only in a test.
    * @since 0.1.0
    */
-  constructor(key?: string) {
-    super('ERR_LOCK_CLOSED', `${prefixOf(key)}the lock client is closed`, key)
+  constructor(key?: string, cause?: unknown) {
+    super('ERR_LOCK_CLOSED', `${prefixOf(key)}the lock client is closed`, key, cause)
+  }
+
+  /** Returns a copy of this error with another cause. @internal */
+  because(cause: unknown): LockClosedError {
+    return new LockClosedError(this.key, cause)
   }
 
   /** Returns a copy of this error that names the key of a lock, or no lock. @internal */

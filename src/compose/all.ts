@@ -95,8 +95,7 @@ export class MultiLock {
    * keys re-enter.
    * @param fn receives the lease, which it need not release
    * @returns what `fn` returns
-   * @throws what `fn` throws
-   * @throws LockLostError when a part was lost while `fn` ran, and `fn` did not throw
+   * @throws what `fn` throws, or LockLostError if a part was lost while `fn` ran, as `LockClient.using` does
    * @throws what `lock` throws
    * @since 0.2.0
    */
