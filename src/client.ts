@@ -21,6 +21,15 @@ import { Session } from './session.ts'
 import { callTermsOf, checkFn, checkId, checkPermits, checkText, drainOf, settingsOf } from './settings.ts'
 import { type Using, using, wrapped } from './using.ts'
 
+/** Methods of other lock libraries, and what to write instead. They are there only to say so. */
+const others = {
+  acquire: 'lock(key), or all(keys).lock() for several locks',
+  release: 'lease.release(), where lease is what lock(key) resolves to',
+  unlock: 'lease.release(), where lease is what lock(key) resolves to',
+  quit: 'close()',
+  extend: 'lease.renew(ms), where lease is what lock(key) resolves to',
+}
+
 /** The kinds of lock that `list` finds. */
 const kinds = [mutex, semaphore, writing]
 /** The kinds of lock that `list` finds in a quorum. */
@@ -54,6 +63,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   constructor(redis: RedisSource | MemoryStore | readonly RedisSource[], options: ClientOptions = {}) {
     super()
+    // The client may be written as JSON, and each listener refers to it.
+    for (const name of ['_events', '_eventsCount']) Object.defineProperty(this, name, { enumerable: false })
     const settings = settingsOf(options)
     this.#kinds = isSeveral(redis) ? quorumKinds : kinds
     const backend = (listener: BackendListener) => connect(redis, settings, this, listener)
@@ -323,6 +334,15 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  static {
+    for (const [name, instead] of Object.entries(others)) {
+      const value = () => {
+        throw new TypeError(`a LockClient has no ${name}(); write ${instead}`)
+      }
+      Object.defineProperty(LockClient.prototype, name, { value })
+    }
   }
 
   #usable(lock: string | Lock | MultiLock): Pick<Lock<SemaphoreOptions>, 'using' | 'wrap'> {

@@ -27,6 +27,11 @@ export interface Clock {
  */
 export const LONGEST = 2 ** 31 - 1
 
+/** Rounds a time in ms to whole µs. The digits behind are not of the clock, but of the subtraction. */
+export function toMicros(ms: number): number {
+  return Math.round(ms * 1_000) / 1_000
+}
+
 /** The time of day has jumped if it has moved by this many ms more, or less, than `performance.now()`. */
 const JUMP = 100
 /** On a system that reports its uptime in whole seconds, a difference of this many ms proves nothing. */

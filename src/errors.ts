@@ -93,7 +93,7 @@ export class LockTimeoutError extends LockError {
   readonly position: number | undefined
   /**
    * In how many ms the lock would have been granted, as estimated at Redis's last answer; undefined if the waiter was not
-   * queued, or if too few holds have ended for an estimate.
+   * queued, if too few holds have ended for an estimate, or if it has waited at its place for longer than was estimated.
    * @since 0.2.0
    */
   readonly expected: number | undefined

@@ -68,7 +68,8 @@ const MOST_BYTES = 1024
 export function checkText(name: string, value: unknown, least = 1): asserts value is string {
   if (typeof value === 'string' && value.length >= least && value.isWellFormed())
     if (value.length * 3 <= MOST_BYTES || Buffer.byteLength(value) <= MOST_BYTES) return
-  throw new LockArgumentError(name, value, `a string of ${least} to ${MOST_BYTES} UTF-8 bytes`)
+  const several = Array.isArray(value) ? '; several locks are taken together by all(keys)' : ''
+  throw new LockArgumentError(name, value, `a string of ${least} to ${MOST_BYTES} UTF-8 bytes${several}`)
 }
 
 const text =
@@ -188,7 +189,9 @@ function check(
   refused: Readonly<Record<string, Check>> = {},
 ): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new LockArgumentError(what, options, 'an object')
+    const times = ['lease', 'timeout', 'drain'].filter(name => Object.hasOwn(checks, name))
+    const meant = typeof options === 'number' ? `: ${times.map(name => `{ ${name}: ${options} }`).join(' or ')}` : ''
+    throw new LockArgumentError(what, options, `an object${meant}`)
   }
   for (const name of Object.keys(options)) {
     const value: unknown = options[name as keyof typeof options]
@@ -203,7 +206,7 @@ function check(
 }
 
 export function checkFn(fn: unknown): void {
-  if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function')
+  if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function, as the last argument')
 }
 
 /**

@@ -16,6 +16,7 @@
  * are given back in the background.
  */
 
+import { toMicros } from '../clock.ts'
 import { LockArgumentError, LockConnectionError, LockTimeoutError } from '../errors.ts'
 import type { Lease } from '../key/lease.ts'
 import type { Caller, KeyedLock } from '../lock.ts'
@@ -132,7 +133,7 @@ export class MultiLock {
   async #acquire(options: LockOptions, blocking: boolean): Promise<MultiLease | null> {
     const { clock } = this.#caller.session
     const begun = clock.now()
-    const waited = () => clock.now() - begun
+    const waited = () => toMicros(clock.now() - begun)
     const { timeout = blocking ? NEVER : 0, signal } = callTermsOf(options, this.#caller.settings)
     const end = new Follower()
     if (signal) end.follow(signal)

@@ -1,22 +1,77 @@
 /**
- * The names of the options that ioredis reads. ioredis ignores an option with any other name. Then it connects to
- * 127.0.0.1:6379, and if a server runs there, each machine has locks of its own. So every other name is refused.
+ * The options of ioredis: which of them the client sets itself, and which names ioredis reads. ioredis ignores an option
+ * with any other name. Then it connects to 127.0.0.1:6379, and if a server runs there, each machine has locks of its
+ * own. So every other name is refused.
  */
+import type { RedisOptions } from 'ioredis'
 import { LockArgumentError } from '../errors.ts'
 import { clientOptionNames } from '../settings.ts'
 
+/**
+ * Options for every connection. With these options, ioredis never sends a command twice on its own, and never leaves a
+ * promise unsettled (redis/reconnecting.ts has the reasons). `keyPrefix` is empty, because redis/keys.ts adds the prefix
+ * to keys and channels.
+ */
+export const manners = {
+  lazyConnect: true,
+  retryStrategy: () => null,
+  enableOfflineQueue: false,
+  autoResubscribe: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: null,
+  enableReadyCheck: false,
+  enableAutoPipelining: false,
+  reconnectOnError: null,
+  commandTimeout: undefined,
+  socketTimeout: undefined,
+  connectTimeout: 5_000,
+  disconnectTimeout: 200,
+  keyPrefix: '',
+  // ioredis itself selects no database, because it would go on in database 0 if the server refuses
+  // (redis/destination.ts).
+  db: 0,
+  stringNumbers: false,
+  replyMapping: 'legacy',
+  monitor: false,
+  role: 'master',
+  // ioredis asks the sentinels of its list one after another. It may begin in the middle of the list, after the
+  // sentinel at which it last stopped, and so reach the end without having asked all sentinels. Then this strategy lets
+  // ioredis go through the whole list once. If that fails too, the attempt to connect fails, and redis/reconnecting.ts
+  // connects again.
+  sentinelRetryStrategy: times => (times === 1 ? 0 : null),
+  // Without a limit, ioredis would wait forever for the answer of a sentinel that hangs.
+  sentinelCommandTimeout: 1_000,
+  // This option is off because redis/sentinels.ts detects failovers.
+  failoverDetector: false,
+  readOnly: false,
+  scripts: undefined,
+  himportFieldsets: undefined,
+  // CLIENT SETINFO is turned off because of a fault in ioredis 5. The connection may be lost and replaced before
+  // ioredis has sent this command. ioredis then sends the command on the new connection. The answer may make ioredis
+  // report the new connection as ready too early.
+  disableClientInfo: true,
+} satisfies RedisOptions
+
+/** Options that apply only to a connection to the master. For a connection to a sentinel, these values replace them. */
+export const elsewhere = {
+  sentinels: undefined,
+  name: undefined,
+  path: '',
+  username: undefined,
+  password: undefined,
+  tls: undefined,
+  connectionName: undefined,
+  Connector: undefined,
+}
+
 /** The options of ioredis 5 and 6 for a connection to one server, or to a master with sentinels. */
-export const optionNames: readonly string[] = `
-  host port family path tls username password db keyPrefix connectionName clientInfoTag disableClientInfo
-  protocol replyMapping stringNumbers connectTimeout disconnectTimeout commandTimeout blockingTimeout
-  blockingTimeoutGrace socketTimeout keepAlive noDelay lazyConnect retryStrategy reconnectOnError
-  maxRetriesPerRequest maxLoadingRetryTime enableOfflineQueue enableReadyCheck enableAutoPipelining
-  autoPipeliningIgnoredCommands autoResubscribe autoResendUnfulfilledCommands offlineQueue commandQueue readOnly
-  monitor scripts himportFieldsets showFriendlyErrorStack Connector sentinels name role sentinelUsername
-  sentinelPassword sentinelRetryStrategy sentinelReconnectStrategy sentinelCommandTimeout sentinelTLS
-  sentinelMaxConnections enableTLSForSentinelMode updateSentinels preferredSlaves failoverDetector natMap`
-  .trim()
-  .split(/\s+/)
+export const optionNames: readonly string[] = [
+  ...Object.keys({ ...manners, ...elsewhere }),
+  ...`host port family keepAlive noDelay protocol blockingTimeout blockingTimeoutGrace clientInfoTag maxLoadingRetryTime
+  autoPipeliningIgnoredCommands offlineQueue commandQueue showFriendlyErrorStack sentinelUsername sentinelPassword
+  sentinelReconnectStrategy sentinelTLS sentinelMaxConnections enableTLSForSentinelMode updateSentinels preferredSlaves
+  natMap`.split(/\s+/),
+]
 
 /** The options of a sentinel's address. */
 export const addressNames: readonly string[] = ['host', 'port', 'family']

@@ -338,6 +338,31 @@ describe('a bad option of a client', () => {
   })
 })
 
+describe('what people write who come from other libraries: the error says what to write instead', () => {
+  const unlike = (locks: LockClient) => locks as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>
+  const fn = async () => {}
+
+  test.each<[string, (locks: LockClient) => unknown, RegExp]>([
+    ['using([key], ms, fn)', locks => unlike(locks)['using']?.(['k'], 1_000, fn), /key is an array; .*\ball\(keys\)/],
+    ['using(key, ms, fn)', locks => unlike(locks)['using']?.('k', 1_000, fn), /options is 1000; .*\{ lease: 1000 \}/],
+    ['using(key, fn, options)', locks => unlike(locks)['using']?.('k', fn, {}), /fn is an object; .*last argument/],
+    ['lock(key, ms)', locks => unlike(locks)['lock']?.('k', 1_000), /options is 1000; .*\{ timeout: 1000 \}/],
+    ['lock([key])', locks => unlike(locks)['lock']?.(['k']), /key is an array; .*\ball\(keys\)/],
+    ['acquire([key], ms)', locks => unlike(locks)['acquire']?.(['k'], 1_000), /no acquire\(\).*\block\(key\)/],
+    ['release(lock)', locks => unlike(locks)['release']?.({}), /no release\(\).*lease\.release\(\)/],
+    ['unlock(lock)', locks => unlike(locks)['unlock']?.({}), /no unlock\(\).*lease\.release\(\)/],
+    ['extend(lock, ms)', locks => unlike(locks)['extend']?.({}, 5), /no extend\(\).*lease\.renew\(ms\)/],
+    ['quit()', locks => unlike(locks)['quit']?.(), /no quit\(\).*close\(\)/],
+    ['close(ms)', locks => unlike(locks)['close']?.(5_000), /options is 5000; .*\{ drain: 5000 \}/],
+    ['[redis]', () => new LockClient([place().sourceToNobody()] as never), /array of 1; .*without an array/],
+  ])('%s', async (_, call, words) => {
+    const locks = client({}, place().sourceToNobody())
+    const error = await rejection((async () => call(locks))(), Error)
+    expect(error.message).toMatch(words)
+    expect(Object.keys(locks)).toEqual([])
+  })
+})
+
 describe('other arguments', () => {
   test('using, wrap and runAs refuse a missing function', async () => {
     const locks = client({}, place().sourceToNobody())
