@@ -47,8 +47,8 @@ async function book({ id, data }: Job<Booking>, lease: Lease): Promise<void> {
   const customer = `example:customer:${data.customer}`
   if (await redis.hexists(customer, `job:${id}`)) return // an earlier attempt booked this job, and failed afterwards
   const balance = Number((await redis.hget(customer, 'balance')) ?? 0)
-  // If the lock is lost, the work stops and this line rejects with the reason.
-  await work(data.takes, undefined, { signal: lease.signal }).catch(() => lease.signal.throwIfAborted())
+  // If the lock is lost, the work stops, and `using` rejects with LockLostError.
+  await work(data.takes, undefined, { signal: lease.signal })
   if (!(await redis.eval(BOOK, 1, customer, lease.fencingToken, id!, balance + data.amount))) {
     throw new Error('the lock was lost, and somebody else has booked since')
   }

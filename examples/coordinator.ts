@@ -95,11 +95,11 @@ const DONE = `
   return 1
 `
 
-/** Does the shard's next job. If the lock is lost, the job stops and this function rejects with the reason. */
+/** Does the shard's next job. If the lock is lost, the job stops, and `using` rejects with LockLostError. */
 async function job(shard: number, { fencingToken, signal }: Lease): Promise<void> {
   const key = keyOf(shard)
   const next = Number((await redis.hget(key, 'done')) ?? 0) + 1
-  await sleep(20, undefined, { signal }).catch(() => signal.throwIfAborted())
+  await sleep(20, undefined, { signal })
   if (!(await redis.eval(DONE, 2, key, `${key}:log`, fencingToken, next, NAME)))
     throw new Error(`job ${next} was refused`)
 }

@@ -68,9 +68,9 @@ const STORE = `
   return 1
 `
 
-/** Pretends to call the payment provider. If the lock is lost, the call stops and rejects with the reason. */
+/** Pretends to call the payment provider. If the lock is lost, the call stops, and `using` rejects with LockLostError. */
 async function pay(_amount: number, signal: AbortSignal): Promise<void> {
-  await work(Number(PAYMENT_MS), undefined, { signal }).catch(() => signal.throwIfAborted())
+  await work(Number(PAYMENT_MS), undefined, { signal })
 }
 
 function withdraw(account: string, amount: number, signal: AbortSignal): Promise<number> {

@@ -21,6 +21,15 @@ import { Session } from './session.ts'
 import { callTermsOf, checkFn, checkId, checkPermits, checkText, drainOf, settingsOf } from './settings.ts'
 import { type Using, using, wrapped } from './using.ts'
 
+/** Methods of other lock libraries, and what to write instead. They are there only to say so. */
+const others = {
+  acquire: 'lock(key), or all(keys).lock() for several locks',
+  release: 'lease.release(), where lease is what lock(key) resolves to',
+  unlock: 'lease.release(), where lease is what lock(key) resolves to',
+  quit: 'close()',
+  extend: 'lease.renew(ms), where lease is what lock(key) resolves to',
+}
+
 /** The kinds of lock that `list` finds. */
 const kinds = [mutex, semaphore, writing]
 /** The kinds of lock that `list` finds in a quorum. */
@@ -54,6 +63,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   constructor(redis: RedisSource | MemoryStore | readonly RedisSource[], options: ClientOptions = {}) {
     super()
+    // The client may be written as JSON, and each listener refers to it.
+    for (const name of ['_events', '_eventsCount']) Object.defineProperty(this, name, { enumerable: false })
     const settings = settingsOf(options)
     this.#kinds = isSeveral(redis) ? quorumKinds : kinds
     const backend = (listener: LinkListener) => connect(redis, settings, this, listener)
@@ -99,9 +110,10 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @param key 1 to 1024 UTF-8 bytes
    * @param fn receives the lease; it need not release it
    * @returns what `fn` returns
-   * @throws what `fn` throws
-   * @throws LockLostError when `fn` did not throw, but the hold was lost while `fn` ran
-   * @throws LockClosedError when `fn` did not throw, but the client was closed while `fn` ran
+   * @throws LockLostError when the hold was lost while `fn` ran, and `fn` returned, or threw the reason of the signal or
+   *   an AbortError, which is then the `cause`
+   * @throws LockClosedError in the same cases, when the client was closed while `fn` ran
+   * @throws what `fn` throws in all other cases
    * @throws what `lock` throws
    * @since 0.1.0
    */
@@ -322,6 +334,15 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  static {
+    for (const [name, instead] of Object.entries(others)) {
+      const value = () => {
+        throw new TypeError(`a LockClient has no ${name}(); write ${instead}`)
+      }
+      Object.defineProperty(LockClient.prototype, name, { value })
+    }
   }
 
   #usable(lock: string | Lock | MultiLock): Pick<Lock<SemaphoreOptions>, 'using' | 'wrap'> {

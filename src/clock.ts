@@ -27,6 +27,11 @@ export interface Clock {
  */
 export const LONGEST = 2 ** 31 - 1
 
+/** Rounds a time in ms to whole µs. The digits behind are not of the clock, but of the subtraction. */
+export function toMicros(ms: number): number {
+  return Math.round(ms * 1_000) / 1_000
+}
+
 /** Two clocks have moved apart if one of them has gone on by this many ms more, or less, than the other. */
 const APART = 100
 /**

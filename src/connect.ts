@@ -32,7 +32,11 @@ export function connect(redis: Source, settings: Settings, client: StoreClient, 
   if (redis.some(isMemory))
     throw new LockArgumentError('redis', 'an array with a store in memory', 'servers of Redis, or one store by itself')
   if (!SIZES.includes(redis.length))
-    throw new LockArgumentError('redis', `an array of ${redis.length}`, '3, 5 or 7 independent servers')
+    throw new LockArgumentError(
+      'redis',
+      `an array of ${redis.length}`,
+      '3, 5 or 7 independent servers; a single Redis is passed without an array',
+    )
   if (settings.replicas) {
     throw new LockArgumentError(
       'replicas',

@@ -93,7 +93,7 @@ export class LockTimeoutError extends LockError {
   readonly position: number | undefined
   /**
    * In how many ms the lock would have been granted, as estimated at Redis's last answer; undefined if the waiter was not
-   * queued, or if too few holds have ended for an estimate.
+   * queued, if too few holds have ended for an estimate, or if it has waited at its place for longer than was estimated.
    * @since 0.2.0
    */
   readonly expected: number | undefined
@@ -153,6 +153,7 @@ export class LockLostError extends LockError {
 
   /** The name of the class. @since 0.1.0 */
   declare readonly name: 'LockLostError'
+  readonly #why: string
 
   /**
    * Errors are made by the client. Construct one only in a test.
@@ -160,6 +161,12 @@ export class LockLostError extends LockError {
    */
   constructor(key: string, why: string, cause?: unknown) {
     super('ERR_LOCK_LOST', `lock "${key}" was lost: ${why}`, key, cause)
+    this.#why = why
+  }
+
+  /** Returns a copy of this error with another cause. @internal */
+  because(cause: unknown): LockLostError {
+    return new LockLostError(this.key as string, this.#why, cause)
   }
 }
 
@@ -185,7 +192,7 @@ export class LockConnectionError extends LockError {
    * @since 0.1.0
    */
   constructor(what: string, cause?: unknown, key?: string) {
-    const reason = cause instanceof Error ? `: ${cause.message}` : ''
+    const reason = isError(cause) ? `: ${cause.message}` : ''
     super('ERR_LOCK_CONNECTION', `${prefixOf(key)}${what}${reason}`, key, cause)
     this.#what = what
   }
@@ -212,8 +219,13 @@ export class LockClosedError extends LockError {
    * Errors are made by the client. Construct one only in a test.
    * @since 0.1.0
    */
-  constructor(key?: string) {
-    super('ERR_LOCK_CLOSED', `${prefixOf(key)}the lock client is closed`, key)
+  constructor(key?: string, cause?: unknown) {
+    super('ERR_LOCK_CLOSED', `${prefixOf(key)}the lock client is closed`, key, cause)
+  }
+
+  /** Returns a copy of this error with another cause. @internal */
+  because(cause: unknown): LockClosedError {
+    return new LockClosedError(this.key, cause)
   }
 
   /** Returns a copy of this error that names the key of a lock, or no lock. @internal */
@@ -306,6 +318,14 @@ export function outageOf(away: number): string {
   return away > 0 ? `Redis has been out of reach for ${Math.round(away)} ms` : 'Redis is out of reach'
 }
 
+/**
+ * Returns whether the value is an error of any realm. In Jest, the errors that Node itself makes are of another realm
+ * than this package, so `instanceof Error` is false for them.
+ */
+export function isError(value: unknown): value is Error {
+  return value instanceof Error || Object.prototype.toString.call(value) === '[object Error]'
+}
+
 function prefixOf(key: string | undefined): string {
   return key === undefined ? '' : `lock "${key}": `
 }
@@ -324,7 +344,7 @@ export function outOfReach(error: Error, what = 'Redis is out of reach'): LockCo
  */
 export function isRefusal({ cause }: LockConnectionError): boolean {
   if (cause instanceof AggregateError) return cause.errors.some(isRefusal)
-  return cause instanceof Error && cause.name === 'ReplyError'
+  return isError(cause) && cause.name === 'ReplyError'
 }
 
 /**

@@ -5,7 +5,7 @@
  *                                 └─▶ Holds ──────────┘                       and keeping it
  */
 import type { Backend } from './backend.ts'
-import type { Clock } from './clock.ts'
+import { type Clock, toMicros } from './clock.ts'
 import { type Details, type HolderInfo, LockClosedError, outageOf, outOfReach, rejection } from './errors.ts'
 import type { Hold, Loss } from './key/hold.ts'
 import { Holds } from './key/holds.ts'
@@ -202,17 +202,18 @@ export class KindClient<State = unknown> {
    */
   holder({ claim, refusal, since }: Waiter): HolderInfo | undefined {
     const holder = this.holding.holder(claim.key, refusal?.sent ?? since) ?? refusal?.holder
-    return holder && { label: holder.label, heldFor: Math.max(0, this.#host.clock.now() - holder.since) }
+    return holder && { label: holder.label, heldFor: toMicros(Math.max(0, this.#host.clock.now() - holder.since)) }
   }
 
   /** Returns what the message about a wait that took too long says about its lock. */
-  details({ claim, refusal }: Waiter): Details {
+  details({ claim, refusal, due }: Waiter): Details {
     const { kind, io } = this
+    const now = this.#host.clock.now()
     return {
       noun: kind.noun,
       heldBy: refusal?.holder && kind.heldBy?.(refusal.holder, claim),
       away: io.awayFor,
-      expected: refusal?.position ? refusal.expected : undefined,
+      expected: refusal?.position && now < due ? refusal.expected : undefined,
     }
   }
 

@@ -3,6 +3,7 @@
  * adds the key to the errors, and releases the lease when a `using` ends. A client has one `Calls` for each kind in use,
  * which all `Lock` objects of that kind share.
  */
+import { toMicros } from './clock.ts'
 import { about, type HolderInfo, LockArgumentError, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { Lease } from './key/lease.ts'
 import type { Waiter } from './key/waiter.ts'
@@ -226,7 +227,7 @@ export class Calls<State = unknown> {
 
   #outOfTime(waiter: Waiter, cause: Error | undefined): LockTimeoutError {
     const { key } = waiter.claim
-    const waited = this.caller.session.clock.now() - waiter.since
+    const waited = toMicros(this.caller.session.clock.now() - waiter.since)
     const position = waiter.refusal?.position || undefined
     return new LockTimeoutError(key, waited, this.#client.holder(waiter), position, cause, this.#client.details(waiter))
   }
@@ -234,14 +235,19 @@ export class Calls<State = unknown> {
 
 export class KeyedLock implements Lock<SemaphoreOptions>, Holdable<Lease, SemaphoreOptions> {
   readonly key: string
-  readonly calls: Calls<LockState>
+  readonly #calls: Calls<LockState>
   /** How many permits a semaphore has; undefined for other kinds of lock. */
   readonly permits: number | undefined
 
   constructor(calls: Calls<LockState>, key: string, permits?: number) {
-    this.calls = calls
+    this.#calls = calls
     this.key = key
     this.permits = permits
+  }
+
+  /** Not a field, because a lock may be written as JSON. */
+  get calls(): Calls<LockState> {
+    return this.#calls
   }
 
   lock(options?: SemaphoreOptions): Promise<Lease> {

@@ -13,9 +13,8 @@ import type { LockOptions } from './options.ts'
 
 /**
  * Decorates a method that returns a promise: each call runs under the lock, as with `LockClient.wrap`. A call inside
- * another call under the same mutex re-enters. If the method fails, the call rejects with the method's error. Otherwise
- * it rejects with LockLostError if the lock was lost while the method ran, or with the error of `LockClient.lock` if
- * the lock was not granted.
+ * another call under the same mutex re-enters. If the method fails, or the lock is lost while it runs, the call
+ * rejects as `LockClient.using` does. If the lock is not granted, it rejects with the error of `LockClient.lock`.
  *
  * The method does not receive the lease. To get the lease's token or signal, the method takes the lock again with
  * `locks.using(key, lease => …)`. This call re-enters.

@@ -68,7 +68,8 @@ const MOST_BYTES = 1024
 export function checkText(name: string, value: unknown, least = 1): asserts value is string {
   if (typeof value === 'string' && value.length >= least && value.isWellFormed())
     if (value.length * 3 <= MOST_BYTES || Buffer.byteLength(value) <= MOST_BYTES) return
-  throw new LockArgumentError(name, value, `a string of ${least} to ${MOST_BYTES} UTF-8 bytes`)
+  const several = Array.isArray(value) ? '; several locks are taken together by all(keys)' : ''
+  throw new LockArgumentError(name, value, `a string of ${least} to ${MOST_BYTES} UTF-8 bytes${several}`)
 }
 
 const text =
@@ -81,7 +82,10 @@ const flag: Check = (name, value) => {
 }
 
 const abortSignal: Check = (name, value) => {
-  if (!(value instanceof AbortSignal)) throw new LockArgumentError(name, value, 'an AbortSignal')
+  // In Jest with jsdom, a signal that Node has made is no instance of the global AbortSignal.
+  const { aborted, addEventListener } = Object(value) as Partial<AbortSignal>
+  if (typeof aborted !== 'boolean' || typeof addEventListener !== 'function')
+    throw new LockArgumentError(name, value, 'an AbortSignal')
 }
 
 /** Numbers above `most` would lose digits: a script receives them, and stores them, as text. */
@@ -169,7 +173,9 @@ function check(
   refused: Readonly<Record<string, Check>> = {},
 ): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new LockArgumentError(what, options, 'an object')
+    const times = ['lease', 'timeout', 'drain'].filter(name => Object.hasOwn(checks, name))
+    const meant = typeof options === 'number' ? `: ${times.map(name => `{ ${name}: ${options} }`).join(' or ')}` : ''
+    throw new LockArgumentError(what, options, `an object${meant}`)
   }
   for (const name of Object.keys(options)) {
     const value: unknown = options[name as keyof typeof options]
@@ -184,7 +190,7 @@ function check(
 }
 
 export function checkFn(fn: unknown): void {
-  if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function')
+  if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function, as the last argument')
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Runs a function while one or several locks are held, and always releases them afterwards. */
-import { LockError, traced } from './errors.ts'
+import { type LockClosedError, type LockLostError, traced } from './errors.ts'
 import type { LockOptions } from './options.ts'
 import { checkFn } from './settings.ts'
 
@@ -24,16 +24,20 @@ export async function using<Held extends { readonly signal: AbortSignal }, T, Op
   const [options, fn] = args.length > 1 ? (args as [Options, (held: Held) => T]) : [undefined, args[0] as never]
   checkFn(fn)
   const held = await lock.lock(options)
+  let result: T
   try {
-    const result = await lock.within(held, () => fn(held))
-    const live = await lock.giveBack(held)
-    if (!live && held.signal.aborted) throw held.signal.reason
-    return result
+    result = await lock.within(held, () => fn(held))
   } catch (error) {
+    const loss: LockLostError | LockClosedError | undefined = held.signal.reason
     await lock.giveBack(held)
-    // The reason of the signal was made when the hold was lost, so its stack does not name the caller yet.
-    throw error instanceof LockError && error === held.signal.reason ? traced(error) : error
+    // Work that honours the signal ends because the hold was lost, and most calls reject with an AbortError then.
+    if (loss && (error === loss || (error as Error | undefined)?.name === 'AbortError')) throw loss.because(error)
+    throw error
   }
+  const live = await lock.giveBack(held)
+  // The reason of the signal was made when the hold was lost, so its stack does not name the caller yet.
+  if (!live && held.signal.aborted) throw traced(held.signal.reason)
+  return result
 }
 
 /**

@@ -23,7 +23,7 @@ for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop
  */
 async function turn({ fencingToken, signal }: Lease): Promise<void> {
   await appendFile(LEDGER, `begin ${fencingToken} ${NAME}\n`)
-  await sleep(20, undefined, { signal }).catch(() => signal.throwIfAborted())
+  await sleep(20, undefined, { signal })
   await appendFile(LEDGER, `end ${fencingToken} ${NAME}\n`)
 }
 

@@ -77,7 +77,18 @@ const requires = `const { Redis } = require('ioredis')\nconst { LockClient, Lock
 const esm = `${imports}${work}${print}\n`
 const commonjs = `${requires}${work}${print}\n`
 const typescript = `${imports}${typed}${print}\n`
-const jestTest = `${imports}${typed}test('a lock', async () => expect(await work('jest' + Date.now())).toBe('locked'))\n`
+/** Also looks at an error of a socket. In Jest, it is of another realm. */
+const jestTest = `${imports}${typed}
+test('a lock', async () => expect(await work('jest' + Date.now())).toBe('locked'))
+
+test('an error of a socket', async () => {
+  const locks = new LockClient('redis://127.0.0.1:1', { outageTimeout: 300 })
+  const error: unknown = await locks.lock('key').catch((error: unknown) => error)
+  await locks.close()
+  expect((error as Error).message).toContain('ECONNREFUSED')
+  expect((error as Error).cause).toBeInstanceOf(Error)
+})
+`
 /** Jest fakes `process.nextTick` and `queueMicrotask`, too. Its legacy timers leave the clock as it is. */
 const jestMemoryTest = `
 import { LockClient } from 'redis-baton'

@@ -16,6 +16,7 @@
  * are given back in the background.
  */
 
+import { toMicros } from '../clock.ts'
 import { LockArgumentError, LockConnectionError, LockTimeoutError } from '../errors.ts'
 import type { Lease } from '../key/lease.ts'
 import type { Caller, KeyedLock } from '../lock.ts'
@@ -95,8 +96,7 @@ export class MultiLock {
    * keys re-enter.
    * @param fn receives the lease, which it need not release
    * @returns what `fn` returns
-   * @throws what `fn` throws
-   * @throws LockLostError when a part was lost while `fn` ran, and `fn` did not throw
+   * @throws what `fn` throws, or LockLostError if a part was lost while `fn` ran, as `LockClient.using` does
    * @throws what `lock` throws
    * @since 0.2.0
    */
@@ -133,7 +133,7 @@ export class MultiLock {
   async #acquire(options: LockOptions, blocking: boolean): Promise<MultiLease | null> {
     const { clock } = this.#caller.session
     const begun = clock.now()
-    const waited = () => clock.now() - begun
+    const waited = () => toMicros(clock.now() - begun)
     const { timeout = blocking ? NEVER : 0, signal } = callTermsOf(options, this.#caller.settings)
     const end = new Follower()
     if (signal) end.follow(signal)

@@ -11,7 +11,7 @@
  * right even if timers cannot run (a blocked event loop, a stopped process). Losing the hold is a separate step,
  * because the loss has to be reported.
  */
-import { surelyUntil } from '../clock.ts'
+import { surelyUntil, toMicros } from '../clock.ts'
 import type { LockClosedError, LockLostError } from '../errors.ts'
 import type { Claim, Granted, HoldName, Prolonging, Via } from '../kind.ts'
 import type { Run } from './run.ts'
@@ -122,7 +122,7 @@ export class Hold {
     this.slots = grant.slots
     this.run = run
     this.since = now
-    this.waited = now - asked.since
+    this.waited = toMicros(now - asked.since)
     this.renewUntil = asked.renew ? now + asked.maxHold : now
     this.number = number
     this.#deadline = deadline

@@ -386,7 +386,7 @@ export class KeyState extends Line implements Due {
     if (!waiter.waits) {
       if (join) this.takeBack(waiter)
     } else if (join || inState[waiter.state].refused === 'wait') {
-      waiter.refusal = refusal
+      waiter.refused(refusal)
       this.holder = refusal.holder
       this.park(waiter)
     }
@@ -436,7 +436,7 @@ export class KeyState extends Line implements Due {
         waiter.seen = sent
         const position = Math.abs(place)
         const expected = answer.expected?.(waiter.claim, position)
-        waiter.refusal = { ...(waiter.refusal as Refused), sent, ttl, position, holder, owner, clock, expected }
+        waiter.refused({ ...(waiter.refusal as Refused), sent, ttl, position, holder, owner, clock, expected })
         if (place < 0) owners.add(waiter.claim.owner)
       }
     }

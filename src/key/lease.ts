@@ -73,7 +73,8 @@ export class Lease implements AsyncDisposable {
    * @since 0.1.0
    */
   remaining(): number {
-    return this.#holds.remaining(this.#hold)
+    // Rounded down, so that it is never more than is left.
+    return Math.floor(this.#holds.remaining(this.#hold) * 1_000) / 1_000
   }
 
   /**

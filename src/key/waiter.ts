@@ -121,6 +121,11 @@ export class Waiter {
   /** The last refusal. It says why the waiter still waits. */
   refusal: Refused | undefined
   /**
+   * When the waiter should have been granted the lock, by the first estimate at its place in the queue, in monotonic ms.
+   * After that, nothing is expected: each later estimate supposes that the holder ends like those before it.
+   */
+  due = Number.NEGATIVE_INFINITY
+  /**
    * The time, in monotonic ms, when this client sent the newest request whose answer said that the waiter is queued.
    * Before there is such an answer: the time when the waiter first asked for a place in the queue.
    */
@@ -145,6 +150,14 @@ export class Waiter {
     this.since = since
     this.begun = begun
     this.settle = settle
+  }
+
+  /** Called when an answer says that the waiter has to wait. */
+  refused(refusal: Refused): void {
+    const { position, sent, expected } = refusal
+    const known = position === this.refusal?.position && this.refusal.expected !== undefined
+    if (!known && expected !== undefined) this.due = sent + expected
+    this.refusal = refusal
   }
 
   get claim(): Claim {

@@ -48,9 +48,9 @@ type AnyMethod = (this: object, ...args: unknown[]) => Promise<unknown>
 
 /**
  * Decorates a method that returns a promise, in a provider or controller. Each call runs under the lock, which the
- * client of `LockModule` takes. A call inside another call under the same mutex re-enters. If the method fails, the
- * call rejects with the method's error. Otherwise it rejects with LockLostError if the lock was lost while the method
- * ran, or with the error of `LockClient.lock` if the lock was not granted.
+ * client of `LockModule` takes. A call inside another call under the same mutex re-enters. If the method
+ * fails, or the lock is lost while it runs, the call rejects as `LockClient.using` does. If the lock is not granted, it
+ * rejects with the error of `LockClient.lock`.
  *
  * Other decorators, such as routes, guards, `@Cron` and `@OnEvent`, record metadata about the method. This metadata is
  * kept, in whatever order the decorators stand. The method does not receive the lease. To get the lease's token or

@@ -128,7 +128,7 @@ class Times {
     this.record()
     const of = this.#histogram
     if (of.count === 0) return { count: 0, min: 0, max: 0, mean: 0, p50: 0, p90: 0, p99: 0 }
-    const ms = (micros: number) => micros / 1000
+    const ms = (micros: number) => Math.round(micros) / 1000
     return {
       count: of.count,
       min: ms(of.min),

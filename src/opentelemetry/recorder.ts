@@ -24,7 +24,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import { LockTimeoutError } from '../errors.ts'
+import { isError, LockTimeoutError } from '../errors.ts'
 import type { ClientEvents } from '../events.ts'
 import type { Lease } from '../key/lease.ts'
 import type { Spectator } from '../lock.ts'
@@ -287,6 +287,6 @@ function describeHolder(span: Span, holder: string | undefined, position: number
 
 function fail(span: Span, type: string, error: unknown): void {
   span.setAttribute(names.errorType, type)
-  if (error instanceof Error) span.recordException(error)
-  span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.message : String(error) })
+  if (isError(error)) span.recordException(error)
+  span.setStatus({ code: SpanStatusCode.ERROR, message: isError(error) ? error.message : String(error) })
 }

@@ -71,7 +71,7 @@ export class Trail {
       try {
         return await this.#redis.set(name, value, 'PX', KEPT, 'GET')
       } catch (error) {
-        if (!(error instanceof Error) || !/syntax error/.test(error.message)) throw error
+        if (!/syntax error/.test(`${error}`)) throw error
         this.#old = true
       }
     }

@@ -6,9 +6,10 @@
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import pTimeout from 'p-timeout'
-import { LockArgumentError, LockError } from '../errors.ts'
+import { isError, LockArgumentError, LockError } from '../errors.ts'
 import { checkPlain, checkPorts, databaseOf, isInstance, optionsOfUrl } from './given.ts'
 import load from './ioredis.cjs'
+import { elsewhere, manners } from './ioredis-options.ts'
 import { type FetchCredentials, isNodeRedis, type NodeRedisInstance, readNodeRedis, selectedBy } from './node-redis.ts'
 
 /**
@@ -54,67 +55,10 @@ export interface SentinelClients {
 }
 
 /**
- * Options for every connection. With these options, ioredis never sends a command twice on its own, and never leaves a
- * promise unsettled (redis/reconnecting.ts has the reasons). `keyPrefix` is empty, because redis/keys.ts adds the prefix
- * to keys and channels.
- */
-const manners = {
-  lazyConnect: true,
-  retryStrategy: () => null,
-  enableOfflineQueue: false,
-  autoResubscribe: false,
-  autoResendUnfulfilledCommands: false,
-  maxRetriesPerRequest: null,
-  enableReadyCheck: false,
-  enableAutoPipelining: false,
-  reconnectOnError: null,
-  commandTimeout: undefined,
-  socketTimeout: undefined,
-  connectTimeout: 5_000,
-  disconnectTimeout: 200,
-  keyPrefix: '',
-  // ioredis itself selects no database, because it would go on in database 0 if the server refuses
-  // (redis/destination.ts).
-  db: 0,
-  stringNumbers: false,
-  replyMapping: 'legacy',
-  monitor: false,
-  role: 'master',
-  // ioredis asks the sentinels of its list one after another. It may begin in the middle of the list, after the
-  // sentinel at which it last stopped, and so reach the end without having asked all sentinels. Then this strategy lets
-  // ioredis go through the whole list once. If that fails too, the attempt to connect fails, and redis/reconnecting.ts
-  // connects again.
-  sentinelRetryStrategy: times => (times === 1 ? 0 : null),
-  // Without a limit, ioredis would wait forever for the answer of a sentinel that hangs.
-  sentinelCommandTimeout: 1_000,
-  // This option is off because redis/sentinels.ts detects failovers.
-  failoverDetector: false,
-  readOnly: false,
-  scripts: undefined,
-  himportFieldsets: undefined,
-  // CLIENT SETINFO is turned off because of a fault in ioredis 5. The connection may be lost and replaced before
-  // ioredis has sent this command. ioredis then sends the command on the new connection. The answer may make ioredis
-  // report the new connection as ready too early.
-  disableClientInfo: true,
-} satisfies RedisOptions
-
-/**
  * After this many ms without traffic, the operating system probes whether a connection still works. Load balancers drop
  * connections that are idle for a minute or more. ioredis 5 leaves this to the system, which begins after two hours.
  */
 const KEEP_ALIVE = 60_000
-
-/** Options that apply only to a connection to the master. For a connection to a sentinel, these values replace them. */
-const elsewhere = {
-  sentinels: undefined,
-  name: undefined,
-  path: '',
-  username: undefined,
-  password: undefined,
-  tls: undefined,
-  connectionName: undefined,
-  Connector: undefined,
-}
 
 /** Returns user and password for a new connection. Called before each attempt to connect. */
 type Credentials = () => Logins | Promise<Logins>
@@ -215,7 +159,7 @@ function installed(): ReturnType<typeof load> {
   } catch (error) {
     throw new LockError(
       'ERR_LOCK_IOREDIS',
-      'cannot load ioredis, which redis-baton needs for its connections; install it: npm install ioredis',
+      'cannot load ioredis, which redis-baton needs for its connections; install it (npm install ioredis), or, in a bundled program, pass an instance of it: new LockClient(new Redis(url))',
       undefined,
       error,
     )
@@ -284,13 +228,13 @@ function own(redis: Redis, credentials: Credentials): Redis {
     try {
       const asked = credentials()
       // `disconnect` has no effect before `connect` is called. So only a provider of credentials is waited for.
-      const { username, password, sentinelUsername, sentinelPassword } = asked instanceof Promise ? await asked : asked
+      const { username, password, sentinelUsername, sentinelPassword } = 'then' in asked ? await asked : asked
       Object.assign(redis.options, { username, password, sentinelUsername, sentinelPassword })
       Object.assign(redis.condition as object, { auth: username ? [username, password] : password })
       return await connect(tell)
     } catch (reason) {
       // ioredis emits the reason as it is, and the listeners of errors need an Error.
-      throw reason instanceof Error ? reason : new Error(`${reason}`)
+      throw isError(reason) ? reason : new Error(`${reason}`)
     }
   }
   const duplicate = redis.duplicate.bind(redis)

@@ -301,7 +301,7 @@ export class Connection extends Reconnecting {
     if (!this.#settle(call)) return
     const ofCall = error instanceof LockConnectionError && !(error instanceof WrongServer)
     const explained = ofCall && call.request.explain?.(error, this)
-    if (explained instanceof Promise) call.resolve(explained)
+    if (explained && 'then' in explained) call.resolve(explained)
     else call.reject(explained || error)
   }
 

@@ -11,6 +11,7 @@
  * Then two clients would hold the same lock, in two databases (I1).
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
+import { isError } from '../errors.ts'
 import { hostAndPort } from './address.ts'
 import { isDemoted, isFinal, isOfCluster, isUninvited, WrongServer } from './refusals.ts'
 import { withoutArguments } from './without-arguments.ts'
@@ -32,7 +33,7 @@ export function singleServer(keyOf: (name: string) => string, database: number):
   return {
     async check(redis, demoted) {
       const [mode, refusal] = await Promise.all([modeOf(redis), select(redis, database)])
-      if (mode instanceof Error) return mode
+      if (isError(mode)) return mode
       if (mode === 'sentinel') return sentinel(redis)
       if (mode === 'cluster' && (await parts(redis, keyOf('a'), keyOf('b')))) return clusterNode(redis)
       return refusal ?? (demoted ? refusedWrite(redis, keyOf('a')) : undefined)
@@ -48,7 +49,7 @@ export function singleServer(keyOf: (name: string) => string, database: number):
 export const clusterMember: Destination = {
   async check(redis) {
     const mode = await modeOf(redis)
-    return mode instanceof Error ? mode : undefined
+    return isError(mode) ? mode : undefined
   },
 }
 
@@ -114,8 +115,8 @@ function refusedWrite(redis: Redis | Cluster, key: string): Promise<Error | unde
 /** Returns a field of a map. In RESP2, a map arrives as one list in which names and values alternate. */
 function field(map: unknown, name: string): unknown {
   if (Array.isArray(map)) return map[map.indexOf(name) + 1]
-  if (map instanceof Map) return map.get(name)
-  return (map as Record<string, unknown>)[name]
+  const { get } = map as Partial<Map<string, unknown>>
+  return typeof get === 'function' ? get.call(map, name) : (map as Record<string, unknown>)[name]
 }
 
 /**

@@ -4,23 +4,11 @@
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { LockArgumentError } from '../errors.ts'
-import { clientOptionNames } from '../settings.ts'
+import { addressNames, checkNames } from './ioredis-options.ts'
 import { serverUrl } from './url.ts'
 
 const accepted =
-  'an ioredis Redis or Cluster, its options, a redis:// URL, or a client, cluster or sentinel of node-redis 5 or 6'
-
-/** Options that ioredis does not have, and what the caller may have meant by each of them. */
-const foreign = new Map([
-  ['url', 'the URL itself: new LockClient(url)'],
-  ['redis', 'the client or the options themselves: new LockClient(redis)'],
-  ['socket', '`host` and `port`, or `path`, beside the other options of ioredis; or a client of node-redis'],
-  ['database', 'the option `db` of ioredis'],
-  ['nodes', 'an ioredis Cluster'],
-  ['rootNodes', 'an ioredis Cluster, or createCluster of node-redis'],
-  ['sentinelRootNodes', '`sentinels` and `name`, as ioredis has them, or createSentinel of node-redis'],
-  ['credentialsProvider', 'a client of node-redis with this option'],
-])
+  'an ioredis Redis or Cluster, its options, a redis:// URL as text, or a client, cluster or sentinel of node-redis 5 or 6'
 
 /** Returns the options of ioredis that the URL stands for. */
 export function optionsOfUrl(text: string): RedisOptions {
@@ -37,15 +25,11 @@ export function optionsOfUrl(text: string): RedisOptions {
 /** Checks that these are options of ioredis, for one server or for a master with sentinels. */
 export function checkPlain(options: unknown): asserts options is RedisOptions {
   if (!isPlain(options)) throw new LockArgumentError('redis', nameOf(options), accepted)
-  for (const [name, value] of Object.entries(options)) {
-    const ours =
-      clientOptionNames.includes(name) &&
-      `options of LockClient as its second argument: new LockClient(redis, { ${name} })`
-    const meant = ours || foreign.get(name)
-    // The value of a foreign option may contain a password, so the error does not show it.
-    if (meant && value !== undefined)
-      throw new LockArgumentError(`redis.${name}`, ours ? value : 'no option of ioredis', meant)
-  }
+  checkNames(options)
+  const { sentinels }: RedisOptions = options
+  // `checkPorts` refuses sentinels that are no objects.
+  for (const each of [sentinels ?? []].flat())
+    if (typeof each === 'object') checkNames({ ...each }, 'redis.sentinels', addressNames)
 }
 
 /** Returns the number of the database, which may be given as text. Throws LockArgumentError if it is none. */

@@ -1,6 +1,6 @@
 /** What the errors of a connection mean: a definite "no", "not now", or a failed connection. */
 import type { ClusterOptions, RedisOptions } from 'ioredis'
-import { LockConnectionError } from '../errors.ts'
+import { isError, LockConnectionError } from '../errors.ts'
 
 /**
  * What a refusal of the server means for the request.
@@ -58,7 +58,7 @@ export function meaningOf({ message }: Error): Meaning {
 
 /** Returns whether the error is the server's reply, not a failure of the connection. */
 export function isReply(error: unknown): error is Error {
-  return error instanceof Error && (error.name === 'ReplyError' || error.message.startsWith(REDIRECTED))
+  return isError(error) && (error.name === 'ReplyError' || error.message.startsWith(REDIRECTED))
 }
 
 /** Returns whether the server refuses every command because it has not received the right password. */

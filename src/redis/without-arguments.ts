@@ -4,7 +4,7 @@
  * and a server that does not speak Redis's protocol may send back what it has received. If a server does not know a
  * command, because the command was renamed for instance, its reply repeats the arguments.
  */
-import { LockError } from '../errors.ts'
+import { isError, LockError } from '../errors.ts'
 
 /** The properties that errors of sockets and of TLS have, and the names of errors that have one of their own. */
 const kept = ['name', 'code', 'errno', 'syscall', 'address', 'port', 'host', 'hostname', 'path', 'library', 'reason']
@@ -20,20 +20,26 @@ const DEEPEST = 8
 
 /**
  * Returns a copy of an error of ioredis, of the same class and with the same stack, that has no arguments of a command.
+ * The copy is an error of this realm (see `isError`), so the code behind this function can rely on `instanceof`.
  * An error of this package is returned unchanged, because its cause has gone through this function. The message of the
  * copy contains the messages of the causes. If a host has several addresses, the error of the socket has no message of
  * its own, but an error for each address.
  */
 export function withoutArguments<E extends Error>(error: E, depth = 0): E {
   if (error instanceof LockError) return error
-  const inner = (each: unknown) => (each instanceof Error && depth < DEEPEST ? [withoutArguments(each, depth + 1)] : [])
-  const errors = error instanceof AggregateError ? error.errors.flatMap(inner) : []
+  const inner = (each: unknown) => (isError(each) && depth < DEEPEST ? [withoutArguments(each, depth + 1)] : [])
+  const { errors: parts }: Partial<AggregateError> = error as Error
+  const errors = Array.isArray(parts) ? parts.flatMap(inner) : []
   const [cause] = inner(error.cause)
   const own = error.message.replace(echo, '').replace(unexpected, '') || errors.map(each => each.message).join('; ')
   const message = cause && !own.includes(cause.message) ? `${own.replace(/:?\s*$/, '')}: ${cause.message}` : own
-  const copy = error instanceof AggregateError ? new AggregateError(errors, message) : new Error(message)
-  Object.setPrototypeOf(copy, Object.getPrototypeOf(error))
-  for (const name of kept) if (Object.hasOwn(error, name)) Object.assign(copy, { [name]: error[name as keyof E] })
+  const copy = parts ? new AggregateError(errors, message) : new Error(message)
+  // The class of an error of another realm is of no use here.
+  if (error instanceof Error) Object.setPrototypeOf(copy, Object.getPrototypeOf(error))
+  for (const name of kept) {
+    const value: unknown = Reflect.get(error, name)
+    if (value !== Reflect.get(copy, name)) Object.assign(copy, { [name]: value })
+  }
   if (cause) copy.cause = cause
   const frames = error.stack?.split('\n').filter(line => /^\s+at /.test(line)) ?? []
   copy.stack = [`${copy.name}: ${message}`, ...frames].join('\n')

@@ -1,4 +1,5 @@
 /** Tests `all`, which takes several locks in one call. */
+import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import { type Lock, LockArgumentError, type LockClient, LockLostError, LockTimeoutError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
@@ -48,6 +49,16 @@ describe('the lease of several locks', () => {
     await rejection(lease.renew(), LockLostError)
     expect(await lease.release()).toBe(false)
     expect(await other!.isLocked(a)).toBe(false)
+  })
+
+  test('using rejects with LockLostError if its function ends by the signal, because one part is lost', async () => {
+    const [locks, other] = clients(2)
+    const [a, b] = freshKeys(2) as [string, string]
+    const run = locks!.all([a, b]).using(async ({ signal }) => {
+      await other!.forceRelease(b)
+      await pause(30_000, undefined, { signal })
+    })
+    expect(await rejection(run, LockLostError)).toMatchObject({ key: b, cause: { name: 'AbortError' } })
   })
 })
 

@@ -296,10 +296,26 @@ describe('a bad option of a client', () => {
     [{ sentinels: [], name: 'm' }, 'redis', /at least one sentinel/],
     [{ sentinels: [{ host: 'a' }] }, 'redis', /name of master/],
     [{ url: 'redis://:hunter2@a' }, 'redis.url', /new LockClient\(url\)/],
+    [{ url: undefined }, 'redis.url', /new LockClient\(url\)/],
+    [{ connectionString: 'redis://:hunter2@a' }, 'redis.connectionString', /new LockClient\(url\)/],
     [{ redis: 'redis://:hunter2@a' }, 'redis.redis', /new LockClient\(redis\)/],
+    [{ connection: { host: 'a', password: 'hunter2' } }, 'redis.connection', /new LockClient\(redis\)/],
+    [{ options: { host: 'a' } }, 'redis.options', /new LockClient\(redis\)/],
     [{ socket: { host: 'a' }, password: 'hunter2' }, 'redis.socket', /host/],
+    [{ hostname: 'a', port: 6379 }, 'redis.hostname', /^`host` and `port`$/],
+    [{ endpoint: 'a:6379' }, 'redis.endpoint', /^`host` and `port`$/],
     [{ host: 'a', database: 2 }, 'redis.database', /`db`/],
+    [{ host: 'a', pass: 'hunter2' }, 'redis.pass', /`password`/],
+    [{ host: 'a', ssl: true }, 'redis.ssl', /`tls`/],
     [{ rootNodes: [{ url: 'redis://:hunter2@a' }] }, 'redis.rootNodes', /Cluster/],
+    [{ startup_nodes: [{ host: 'a' }] }, 'redis.startup_nodes', /Cluster/],
+    [{ host: 'a', slotsRefreshTimeout: 5 }, 'redis.slotsRefreshTimeout', /Cluster/],
+    [{ masterName: 'm', sentinels: [{ host: 'a' }] }, 'redis.masterName', /`sentinels` and `name`/],
+    [{ sentinels: [{ hostname: 'a' }], name: 'm' }, 'redis.sentinels.hostname', /`host`/],
+    [{ hsot: 'a' }, 'redis.hsot', /^`host`$/],
+    [{ host: 'a', key_prefix: 'b' }, 'redis.key_prefix', /^`keyPrefix`$/],
+    [{ host: 'a', foo: 'hunter2' }, 'redis.foo', /ignores all others/],
+    ['redis://a?hostname=hunter2', 'redis.hostname', /`host`/],
     [{ host: 'a', lease: 5_000, prefix: 'x' }, 'redis.lease', /new LockClient\(redis, \{ lease \}\)/],
     ['redis://a?timeout=5', 'redis.timeout', /new LockClient\(redis, \{ timeout \}\)/],
   ])('the error of %o says what was meant', (redis, option, words) => {
@@ -319,6 +335,31 @@ describe('a bad option of a client', () => {
     const error = thrown(() => new LockClient(instance as never))
     expect([error.option, error.message]).toEqual(['redis', expect.stringMatching(words)])
     expect(inspect(error)).not.toContain('hunter2')
+  })
+})
+
+describe('what people write who come from other libraries: the error says what to write instead', () => {
+  const unlike = (locks: LockClient) => locks as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>
+  const fn = async () => {}
+
+  test.each<[string, (locks: LockClient) => unknown, RegExp]>([
+    ['using([key], ms, fn)', locks => unlike(locks)['using']?.(['k'], 1_000, fn), /key is an array; .*\ball\(keys\)/],
+    ['using(key, ms, fn)', locks => unlike(locks)['using']?.('k', 1_000, fn), /options is 1000; .*\{ lease: 1000 \}/],
+    ['using(key, fn, options)', locks => unlike(locks)['using']?.('k', fn, {}), /fn is an object; .*last argument/],
+    ['lock(key, ms)', locks => unlike(locks)['lock']?.('k', 1_000), /options is 1000; .*\{ timeout: 1000 \}/],
+    ['lock([key])', locks => unlike(locks)['lock']?.(['k']), /key is an array; .*\ball\(keys\)/],
+    ['acquire([key], ms)', locks => unlike(locks)['acquire']?.(['k'], 1_000), /no acquire\(\).*\block\(key\)/],
+    ['release(lock)', locks => unlike(locks)['release']?.({}), /no release\(\).*lease\.release\(\)/],
+    ['unlock(lock)', locks => unlike(locks)['unlock']?.({}), /no unlock\(\).*lease\.release\(\)/],
+    ['extend(lock, ms)', locks => unlike(locks)['extend']?.({}, 5), /no extend\(\).*lease\.renew\(ms\)/],
+    ['quit()', locks => unlike(locks)['quit']?.(), /no quit\(\).*close\(\)/],
+    ['close(ms)', locks => unlike(locks)['close']?.(5_000), /options is 5000; .*\{ drain: 5000 \}/],
+    ['[redis]', () => new LockClient([place().sourceToNobody()] as never), /array of 1; .*without an array/],
+  ])('%s', async (_, call, words) => {
+    const locks = client({}, place().sourceToNobody())
+    const error = await rejection((async () => call(locks))(), Error)
+    expect(error.message).toMatch(words)
+    expect(Object.keys(locks)).toEqual([])
   })
 })
 

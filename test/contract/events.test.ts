@@ -4,7 +4,7 @@ import { channel } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { describe, expect, onTestFinished } from 'vitest'
 import type { ClientEvents } from '../../src/index.ts'
-import { LockConnectionError } from '../../src/index.ts'
+import { LockConnectionError, LockTimeoutError } from '../../src/index.ts'
 import { heard, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
@@ -21,6 +21,35 @@ function published<E extends keyof ClientEvents>(name: E): ClientEvents[E][] {
   })
   return events
 }
+
+test('a client, its locks and its leases can be written as JSON, also with listeners', async ({ key }) => {
+  const locks = client()
+  locks.on('acquired', () => {})
+  locks.once('lost', () => {})
+  const lease = await locks.lock(key)
+  const all = await locks.all([freshKey()]).lock()
+  for (const each of [locks, locks.mutex(key), locks.all([key]), lease, all]) {
+    expect(JSON.parse(JSON.stringify(each))).not.toHaveProperty('_events')
+  }
+  expect(JSON.stringify(locks)).toBe('{}')
+  expect(JSON.parse(JSON.stringify(locks.mutex(key)))).toEqual({ key })
+  locks.removeAllListeners()
+  expect(JSON.stringify(locks)).toBe('{}')
+})
+
+test('times have no more digits than µs', async ({ key }) => {
+  const [holder, waiter] = clients(2)
+  const [granted, waits] = [heard(waiter!, 'acquired'), heard(waiter!, 'waiting')]
+  const lease = await holder!.lock(key)
+  const late = await rejection(waiter!.lock(key, { timeout: 37 }), LockTimeoutError)
+  const next = waiter!.lock(key)
+  await sleep(13)
+  await lease.release()
+  const times = [(await next).waited, granted[0]!.waited, late.waited, late.holder!.heldFor, waits[0]!.holder!.heldFor]
+  times.push((await next).remaining(), ...Object.values(waiter!.stats().wait))
+  const rest = await rejection(waiter!.all([key, freshKey()]).lock({ timeout: 21, owner: 'another' }), LockTimeoutError)
+  for (const time of [...times, rest.waited]) expect(`${time}`).toMatch(/^\d+(\.\d{1,3})?$/)
+})
 
 describe('events', () => {
   test('acquired {key, owner, fencingToken, waited, via}', async ({ locks }) => {

@@ -284,6 +284,17 @@ describe('expected', () => {
   })
 })
 
+// This test fails if `now < waiter.due` is replaced by `true` in src/kind-client.ts.
+test('nothing is estimated to come sooner than a wait at the same place has lasted already', async ({ key }) => {
+  // Each heartbeat brings a new estimate.
+  const locks = client({ waiterTtl: 600 })
+  await passOn(locks, key, 12, 5)
+  await locks.lock(key)
+  const late = await rejection(locks.lock(key, { fair: true, timeout: 1_500 }), LockTimeoutError)
+  expect([late.position, late.expected]).toEqual([1, undefined])
+  expect(late.message).toMatch(/, at position 1 of the queue; held by /)
+})
+
 describe('slots', () => {
   test('are the smallest free numbers, unique among live holds, and free again however a hold ends', async () => {
     const [one, two] = clients(2)

@@ -1,6 +1,7 @@
 /** Tests that using and wrap run a function under the lock, always release the lock, and report the first error. */
+import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
-import { type Lease, LockArgumentError, LockLostError, type LockOptions } from '../../src/index.ts'
+import { type Lease, LockArgumentError, LockClosedError, LockLostError, type LockOptions } from '../../src/index.ts'
 import { rejection } from '../kit/outcomes.ts'
 import { ownPlace } from '../kit/place.ts'
 import { client, clients, freshKey, test } from '../kit/redis.ts'
@@ -80,6 +81,44 @@ describe('using', () => {
       throw new Error('mine')
     })
     await expect(run).rejects.toThrow('mine')
+  })
+
+  describe('and fn ends by its signal', () => {
+    // This test fails if `error.name === 'AbortError'` is replaced by `false` in src/using.ts.
+    test('rejects with LockLostError, whose cause is the AbortError', async ({ locks, key }) => {
+      const run = locks.using(key, { lease: 200 }, ({ signal }) => pause(30_000, undefined, { signal }))
+      const error = await rejection(run, LockLostError)
+      expect(error).toMatchObject({ key, cause: { name: 'AbortError', cause: { code: 'ERR_LOCK_LOST' } } })
+    })
+
+    test('rejects with LockLostError, whose cause is the reason of the signal, if fn throws that', async ({
+      locks,
+      key,
+    }) => {
+      let reason: LockLostError | undefined
+      const run = locks.using(key, async ({ signal }) => {
+        await locks.forceRelease(key)
+        await eventually(() => signal.aborted)
+        reason = signal.reason
+        signal.throwIfAborted()
+      })
+      const error = await rejection(run, LockLostError)
+      expect(error.cause).toBe(reason)
+      expect(error.message).toBe(reason?.message)
+    })
+
+    test('rejects with LockClosedError if close ended the hold', async ({ locks, key }) => {
+      const run = locks.using(key, async ({ signal }) => {
+        void locks.close()
+        await pause(30_000, undefined, { signal })
+      })
+      expect(await rejection(run, LockClosedError)).toMatchObject({ key, cause: { name: 'AbortError' } })
+    })
+
+    test('the error of fn stays if fn was aborted while the hold lasted', async ({ locks, key }) => {
+      const run = locks.using(key, () => pause(30_000, undefined, { signal: AbortSignal.abort() }))
+      expect(await rejection(run, Error)).toMatchObject({ name: 'AbortError' })
+    })
   })
 })
 

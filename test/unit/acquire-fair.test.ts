@@ -110,7 +110,7 @@ test('I1 a grant under way is checked with Redis before it is used, if the clock
   const theirs = at.granted({ token: 101, via: 'handoff' })
   at.clock.fallBehind(LEASE)
   expect(at.message('A', 100, 'handoff')).toBe(true)
-  expect(at.holding.grantedByReply('B', theirs, at.clock.now())).toBe(true)
+  expect(at.holding.granted('B', theirs, at.clock.now())).toBe(true)
   expect([await now(message.outcome), await now(reply.outcome)]).toEqual(['pending', 'pending'])
   // The lease of A has ended meanwhile, that of B has not.
   await at.kind.tends.next.answer(at.tended([1, at.granted({ token: 101, via: 'handoff' })]))

@@ -16,8 +16,8 @@ import { Replication } from '../../kit/replication.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { freeze, mistaken, scene } from './sentinel-scene.ts'
 
-// This test fails if `sentinelCommandTimeout: 1_000,` is removed in src/redis/clients.ts: the client keeps waiting for
-// the first sentinel.
+// This test fails if `sentinelCommandTimeout: 1_000,` is removed in src/redis/ioredis-options.ts: the client keeps
+// waiting for the first sentinel.
 test('I6: a sentinel that hangs is skipped', async () => {
   const { servers, make } = await scene()
   const goOn = freeze(servers.sentinels[0]!)
@@ -26,8 +26,8 @@ test('I6: a sentinel that hangs is skipped', async () => {
   expect(await lease.release()).toBe(true)
 })
 
-// This test fails if `sentinelRetryStrategy: times => (times === 1 ? 0 : null),` is removed in src/redis/clients.ts:
-// ioredis keeps asking, and never reports why no sentinel answers.
+// This test fails if `sentinelRetryStrategy: times => (times === 1 ? 0 : null),` is removed in
+// src/redis/ioredis-options.ts: ioredis keeps asking, and never reports why no sentinel answers.
 test('I6 I7: if no sentinel answers, calls are rejected in time with this cause, and nothing is left', async () => {
   const sentinels = [{ host: '127.0.0.1', port: await freePort() }]
   const locks = new LockClient({ sentinels, name: 'locks' }, { outageTimeout: 600 })

@@ -48,7 +48,7 @@ class Orders {
   @Locked(keyOf)
   async work(id: string, ms: number): Promise<string> {
     return this.locks.using(keyOf(id), async ({ via, signal }) => {
-      await sleep(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
+      await sleep(ms, undefined, { signal })
       return via
     })
   }
