@@ -10,10 +10,10 @@
 --   ticket?  string  the ticket of the last waiter of the previous page; absent: this is the first page
 --   behind?  string  the claim of that waiter
 -- Replies
---   state    now µs, holder, live holds, {claim, ticket, …}, {waiter, deadline ms, …}, pace (lua/shared/sample.lua)
+--   state    now µs, holder, live holds, {claim, ticket, …}, {waiter, deadline ms, …}, pace (lua/shared/sample.lua), clock (the last ticket or token)
 -- include: time
 
-local lockState = redis.call('HMGET', lock, 'holder', 'holds', 'pace')
+local lockState = redis.call('HMGET', lock, 'holder', 'holds', 'pace', 'clock')
 local holds = lockState[2]
 -- include: keys { given = deadlines }
 local live = holds and redis.call('ZCOUNT', deadlines, now, '(' .. WAITER)
@@ -21,4 +21,4 @@ local page, times = {}, {}
 if most then
   -- include: page
 end
-return { 'state', string.format('%.0f', micros), lockState[1], live, page, times, lockState[3] }
+return { 'state', string.format('%.0f', micros), lockState[1], live, page, times, lockState[3], lockState[4] }
