@@ -70,9 +70,9 @@ export class MemoryKind<State> implements Kind<State> {
     this.#waiterTtl = waiterTtl
     this.#disagreements = new Disagreements(traits, warn)
     this.inspection = {
-      inspect: key => client.run(() => this.#state(key)),
+      inspect: async key => client.run(() => this.#state(key)),
       isLocked: key => client.run(() => this.#lock(key).locked),
-      find: key => client.run(() => (this.#lock(key).used ? this.#state(key) : undefined)),
+      find: async key => client.run(() => (this.#lock(key).used ? this.#state(key) : undefined)),
       forceRelease: (key, only) =>
         client.run(() => this.#lock(key).take('it was taken away by a forced release', only) > 0),
     }
@@ -137,7 +137,7 @@ export class MemoryKind<State> implements Kind<State> {
     return { ...claim, permits, of, group, mode, numbered: numbers !== undefined, waiterTtl: this.#waiterTtl }
   }
 
-  #state(key: string): State {
+  #state(key: string): State | Promise<State> {
     return this.#traits.stateOf(key, this.#lock(key).found)
   }
 }

@@ -1,4 +1,5 @@
 /** Inspection of semaphores and read-write locks. */
+import { setImmediate } from 'node:timers/promises'
 import type { Found, Pace, Parts, Share, Standing, Traits } from '../../kind.ts'
 import { decodePermitsClaim } from '../claim.ts'
 import { decodePace, placed } from '../expected.ts'
@@ -63,12 +64,12 @@ const blank = (): Reading => ({
 
 export class PermitsInspection extends QueuedInspection {
   readonly #parts: Parts<AnsweringScripts, PermitsNames>
-  readonly #stateOf: (key: string, found: Found) => LockState
+  readonly #stateOf: Traits<LockState>['stateOf']
 
   /** `stateOf`: turns holders and waiters into the state that `inspect` returns. */
   constructor(
     parts: Parts<AnsweringScripts, PermitsNames>,
-    stateOf: (key: string, found: Found) => LockState,
+    stateOf: Traits<LockState>['stateOf'],
     sweep: (key: string) => Promise<void>,
   ) {
     super(parts, sweep)
@@ -90,7 +91,7 @@ export class PermitsInspection extends QueuedInspection {
     let newest: Call | undefined
     for (const call of calls.values()) if (!newest || call.since > newest.since) newest = call
     const turns = virtual === undefined ? undefined : { virtual, shares, asked: calls }
-    return this.#stateOf(key, { holders, waiters, permits: newest?.of, pace, ...(turns && { turns }) })
+    return this.#stateOf(key, { holders, waiters, permits: newest?.of, pace, ...(turns && { turns }) }, setImmediate)
   }
 
   async isLocked(key: string): Promise<boolean> {
@@ -172,7 +173,12 @@ export function inOrder(a: HolderState, b: HolderState): number {
   return byGrant || (a.id < b.id ? -1 : 1)
 }
 
-export function stateOfSemaphore(key: string, found: Found, expects: Traits['expects']): LockState {
+export async function stateOfSemaphore(
+  key: string,
+  found: Found,
+  expects: Traits['expects'],
+  pause?: () => Promise<void>,
+): Promise<LockState> {
   const { waiters, permits, turns } = found
   const holders = [...found.holders].sort(inOrder)
   const grouped = turns && [...holders, ...waiters].some(({ group }) => group !== undefined)
@@ -185,6 +191,6 @@ export function stateOfSemaphore(key: string, found: Found, expects: Traits['exp
     ...(permits !== undefined && { permits }),
     taken: holders.reduce((sum, { permits = 0 }) => sum + permits, 0),
     holders,
-    ...(grouped ? inTurn(holders, found, turns, expected) : { waiters: placed(waiters, found, expected) }),
+    ...(grouped ? await inTurn(holders, found, turns, expected, pause) : { waiters: placed(waiters, found, expected) }),
   }
 }
