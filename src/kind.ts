@@ -386,8 +386,11 @@ export interface Traits<State = unknown> extends Pick<Kind, 'noun' | 'heldBy' | 
   differs?(claim: Claim, among: string, label: string): LockError | undefined
   /** Returns in how many ms a claim at this place will be granted the lock. `wants`: as in the claim. */
   expects(at: Standing, pace: Pace, wants: string | undefined): number
-  /** Turns holders and waiters into the state that `inspect` returns. */
-  stateOf(key: string, found: Found): State
+  /**
+   * Turns holders and waiters into the state that `inspect` returns. `pause` lets the process do something else, if that
+   * takes long; absent: it is done in one go.
+   */
+  stateOf(key: string, found: Found, pause?: () => Promise<void>): State | Promise<State>
 }
 
 /**

@@ -85,7 +85,8 @@ export interface GroupState {
 }
 
 /**
- * The state of a lock at one moment. `owner`, `label`, `fencingToken` and `ttl` are present while the lock is held.
+ * The state of a lock at one moment. If it has more than 500 holders or waiters, it is read in several parts, and those
+ * that go meanwhile may be missing. `owner`, `label`, `fencingToken` and `ttl` are present while the lock is held.
  * @since 0.1.0
  */
 export interface LockState {

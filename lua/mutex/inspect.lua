@@ -10,10 +10,10 @@
 --   ticket?  string  the ticket of the last waiter of the previous page; absent: this is the first page
 --   behind?  string  the claim of that waiter
 -- Replies
---   state    now µs, holder, live holds, {claim, ticket, …}, {waiter, deadline ms, …}, pace (lua/shared/sample.lua)
+--   state    now µs, holder, live holds, {claim, ticket, …}, {waiter, deadline ms, …}, pace (lua/shared/sample.lua), clock (the last ticket or token)
 -- include: time
 
-local lockState = redis.call('HMGET', lock, 'holder', 'holds', 'pace')
+local lockState = redis.call('HMGET', lock, 'holder', 'holds', 'pace', 'clock')
 local holder, holds = lockState[1], lockState[2]
 -- include: keys { given = deadlines }
 -- include: shown
@@ -22,4 +22,4 @@ local page, times = {}, {}
 if most then
   -- include: page
 end
-return { 'state', string.format('%.0f', micros), holder, live, page, times, lockState[3] }
+return { 'state', string.format('%.0f', micros), holder, live, page, times, lockState[3], lockState[4] }

@@ -15,7 +15,7 @@
 --   ticket?  string  the ticket of the last waiter of the previous page; absent: this is the first page
 --   behind?  string  the claim of that waiter; if present, only its queue is read
 -- Replies
---   state    now µs, {holder, deadline ms, …}, {record, …}, {claim, ticket, …}, {waiter, deadline ms, …}, {waiters read from each queue}, pace (lua/shared/sample.lua)
+--   state    now µs, clock (the last ticket or token), {holder, deadline ms, …}, {record, …}, {claim, ticket, …}, {waiter, deadline ms, …}, {waiters read from each queue}, pace (lua/shared/sample.lua)
 local id = ''
 -- include: permits
 -- include: mode { call = {} }
@@ -44,4 +44,4 @@ for _, queue in ipairs(lines) do
   sizes[#sizes + 1] = size
 end
 -- include: standing
-return { 'state', string.format('%.0f', micros), live, records, page, times, sizes, pace or '', standing }
+return { 'state', string.format('%.0f', micros), string.format('%.0f', clock), live, records, page, times, sizes, pace or '', standing }

@@ -90,6 +90,7 @@ export const unsubscribe = () => {}
 export const hostname = () => 'browser'
 export const uptime = () => performance.now() / 1000
 export const isMainThread = true
+export const setImmediate = () => new Promise<void>(resolve => setTimeout(resolve))
 export const threadId = 0
 
 /** Loads ioredis: the page has connections of its own. */

@@ -25,11 +25,12 @@
  */
 import type { Clock } from '../clock.ts'
 import { LockError, LockLostError } from '../errors.ts'
+import { Heap } from '../heap.ts'
 import type { Kind, Renewed } from '../kind.ts'
 import type { Endings } from './endings.ts'
 import type { Hold, Loss, Question } from './hold.ts'
 import type { Run } from './run.ts'
-import { type Due, Heap, type Schedule } from './schedule.ts'
+import type { Due, Schedule } from './schedule.ts'
 import type { Table } from './table.ts'
 
 export interface HoldListener {

@@ -16,10 +16,34 @@ export interface QueueEntry {
 export interface StatePage {
   readonly state: Omit<LockState, 'waiters'>
   readonly waiters: readonly WaiterState[]
-  /** How many entries were read, including entries of waiters that have expired. */
+  /** How many entries were read, including entries of waiters that have expired; 0: none of them was there at the moment. */
   readonly size: number
   readonly last: QueueEntry | undefined
   readonly pace: Pace | undefined
+}
+
+/**
+ * The moment at which a lock is shown. A lock with many holders or waiters takes several readings, and it changes between
+ * them. What came after the first reading is left out. So all that is shown was there at that moment, although a holder
+ * or waiter that has gone since then may be missing.
+ */
+export class Moment {
+  /** How many entries have been read that were there at the moment. An entry may be read twice. */
+  present = 0
+  readonly #ids = new Set<string>()
+  #clock = Number.POSITIVE_INFINITY
+
+  /** Returns whether to show a holder or waiter. `since`: its token, or when it joined the queue. */
+  adds(id: string, since: number): boolean {
+    if (since > this.#clock) return false
+    this.present += 1
+    return this.#ids.size < this.#ids.add(id).size
+  }
+
+  /** Called after each reading. `clock`: the lock's clock, which later tokens and tickets exceed; or the time, in µs. */
+  read(...clock: number[]): void {
+    if (this.#clock === Number.POSITIVE_INFINITY) this.#clock = Math.max(...clock)
+  }
 }
 
 interface QueuedClaim<Decoded extends DecodedClaim = DecodedClaim> {
@@ -30,14 +54,17 @@ interface QueuedClaim<Decoded extends DecodedClaim = DecodedClaim> {
   readonly joined: number
 }
 
-/** Decodes the entries of a queue, and skips entries that are not claims. */
+/** Decodes the entries of a queue, and skips entries that are not claims, or of another moment. */
 export function decodeQueue<Decoded extends DecodedClaim>(
   queue: string[],
   decode: (text: string) => Decoded | undefined,
+  moment: Moment,
 ): QueuedClaim<Decoded>[] {
   return pairs(queue).flatMap(([text, ticket]) => {
     const claim = decode(text)
-    return claim ? [{ claim, joined: Number(ticket) + claim.headStart }] : []
+    if (!claim) return []
+    const joined = Number(ticket) + claim.headStart
+    return moment.adds(claim.id, joined) ? [{ claim, joined }] : []
   })
 }
 

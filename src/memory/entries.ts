@@ -1,7 +1,7 @@
 /** The holds and the waiters of a lock in memory, and what `inspect` finds of them. */
 import type { Claim, Found, Pace } from '../kind.ts'
 import type { HolderState, WaiterState } from '../lock-state.ts'
-import type { Called, Tags } from './turns.ts'
+import type { Called, Tags } from './groups.ts'
 
 /** A claim, with what it asks of the lock. */
 export interface Asked extends Claim, Called {

@@ -73,9 +73,9 @@ export class MemoryKind<State> implements Kind<State> {
     this.#waiterTtl = waiterTtl
     this.#disagreements = new Disagreements(traits, warn)
     this.inspection = {
-      inspect: key => client.run(() => this.#state(key), true),
+      inspect: async key => client.run(() => this.#state(key), true),
       isLocked: key => client.run(() => this.#lock(key).locked, true),
-      find: key => client.run(() => (this.#lock(key).used ? this.#state(key) : undefined), true),
+      find: async key => client.run(() => (this.#lock(key).used ? this.#state(key) : undefined), true),
       forceRelease: (key, only) =>
         client.run(() => this.#lock(key).take('it was taken away by a forced release', only) > 0, true),
     }
@@ -141,7 +141,7 @@ export class MemoryKind<State> implements Kind<State> {
     return { ...claim, permits, of, group, mode, numbered: numbers !== undefined, waiterTtl: this.#waiterTtl }
   }
 
-  #state(key: string): State {
+  #state(key: string): State | Promise<State> {
     return this.#traits.stateOf(key, this.#lock(key).found)
   }
 }

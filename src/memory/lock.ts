@@ -19,7 +19,7 @@ import {
   type Via,
 } from '../kind.ts'
 import { type Asked, foundOf, type Holding, type Waiting } from './entries.ts'
-import { Turns } from './turns.ts'
+import { Groups, insert } from './groups.ts'
 
 /** `among`: as for `Traits.differs`. */
 interface RefusedBy extends Refused {
@@ -71,14 +71,13 @@ export class MemoryLock {
   #writers = 0
   /** No hold ends before this time. */
   #firstEnd = Number.POSITIVE_INFINITY
-  /** The fair waiters by ticket; in a read-write lock, only the writers. */
-  readonly #queue: Waiting[] = []
+  /** The fair waiters; in a read-write lock, only the writers. */
+  readonly #queue = new Groups<Waiting>(waiter => this.#isAlive(waiter))
   readonly #readers: Waiting[] = []
   /** The lengths in ms of the last holds that were released while callers were queued; of a semaphore, times permits. */
   readonly #lengths: number[] = []
   /** Who was admitted last while both readers and writers waited. */
   #turn: 'read' | 'write' | undefined
-  readonly #turns = new Turns()
 
   constructor(name: string, key: string, mutex: boolean, hub: Hub) {
     this.name = name
@@ -98,7 +97,7 @@ export class MemoryLock {
     const owned = this.#ownedBy(asked)
     if (enters(asked, owned)) return this.#reenter(asked, owned)
     if (owned.length > 0 && !waits && !this.#find(asked.id)) throw new LockDeadlockError(asked.key)
-    const said = this.#turns.said(asked)
+    const said = this.#queue.said(asked)
     const via = lapsed ?? 'handoff'
     const { maxWaiters = Number.POSITIVE_INFINITY } = asked
     const limited = join && maxWaiters < Number.POSITIVE_INFINITY
@@ -108,11 +107,11 @@ export class MemoryLock {
       const crowd = this.#find(asked.id) || waits ? Number.NEGATIVE_INFINITY : this.#crowd(asked)
       if (crowd >= maxWaiters) return crowd
       this.#join(asked, this.#hub.tick() - Math.round(asked.headStart * 1_000))
-      this.#turns.note(asked, true)
+      this.#queue.note(asked, true)
     }
     this.#admit(via, undefined, [asked.id])
     const may = !this.#holds.has(asked.id) && this.#may(asked)
-    if (may) this.#turns.note(asked, true)
+    if (may) this.#queue.note(asked, true)
     const admitted = may ? this.#hold(asked) : this.#holds.get(asked.id)
     return admitted ? this.#grant(admitted, lapsed ?? 'immediate') : this.#refuse(asked, said)
   }
@@ -167,7 +166,7 @@ export class MemoryLock {
     this.#endLater(left)
     this.#tellEnd(left)
     // If the group is full, its first waiter is not the next one.
-    const mate = hold.group && this.#queue.find(this.#turns.isMate(hold))
+    const mate = hold.group && this.#queue.matesOf(hold)[0]
     if (mate) this.#hub.ends(this.name, left, mate.asked.id)
     return true
   }
@@ -211,7 +210,7 @@ export class MemoryLock {
 
   /** Whether something is known that the next calls need, although there may be neither a hold nor a waiter. */
   get remembers(): boolean {
-    return this.pace !== undefined || this.#turns.grouped
+    return this.pace !== undefined || this.#queue.grouped
   }
 
   /** Whether there is a hold or a waiter. */
@@ -224,7 +223,7 @@ export class MemoryLock {
   }
 
   get found(): Found {
-    const { grouped, tags } = this.#turns
+    const { grouped, tags } = this.#queue
     const [live, alive] = [this.#live(), this.#alive()]
     return foundOf(live, alive, { now: this.#hub.now(), mutex: this.#mutex, pace: this.pace, tags: grouped && tags })
   }
@@ -272,7 +271,7 @@ export class MemoryLock {
     const hold: Holding = { ...asked, token, since: now, again, slots, least, retained: false, until }
     this.#holds.set(id, hold)
     this.#taken += permits
-    this.#turns.granted(asked)
+    this.#queue.granted(asked)
     if (mode === 'write') this.#writers += 1
     this.#firstEnd = Math.min(this.#firstEnd, hold.until)
     const nested = clientOf(owner) === clientOf(id)
@@ -293,7 +292,7 @@ export class MemoryLock {
     const { permits, mode } = hold
     this.#holds.delete(nameOf(hold))
     this.#taken -= permits
-    this.#turns.ended(hold)
+    this.#queue.ended(hold)
     if (mode === 'write') this.#writers -= 1
   }
 
@@ -365,39 +364,33 @@ export class MemoryLock {
 
   /** Whether the claim may be granted now: it fits, its group has room, and nobody is before it. Full groups are passed. */
   #may(asked: Asked): boolean {
-    if (!this.#fits(asked) || this.#turns.isFull(asked)) return false
+    if (!this.#fits(asked) || this.#queue.isFull(asked)) return false
     if (!this.#waits) return true
-    return this.#turns.grouped && !this.#next() && !this.#queue.some(this.#turns.isMate(asked))
+    return this.#queue.grouped && !this.#queue.next() && this.#queue.matesOf(asked).length === 0
   }
 
   // The waiters.
 
   get #waits(): boolean {
-    return this.#queue.length + this.#readers.length > 0
+    return this.#queue.size + this.#readers.length > 0
   }
 
   #isAlive({ asked, expires }: Waiting): boolean {
     return expires > this.#hub.now() && this.#hub.reaches(asked.id)
   }
 
-  #alive(): Waiting[] {
+  #alive(some: readonly Waiting[] = [...this.#queue.waiters, ...this.#readers]): Waiting[] {
     const now = this.#hub.now()
-    return [...this.#queue, ...this.#readers].filter(({ expires }) => expires > now)
+    return some.filter(({ expires }) => expires > now)
   }
 
   /** How many waiters count for `maxWaiters`: those of the claim's group, or all if it has none. */
   #crowd(asked: Asked): number {
-    const alive = this.#alive()
-    return asked.group ? alive.filter(this.#turns.isMate(asked)).length : alive.length
-  }
-
-  /** The first waiter in the order of turns; of a read-write lock, the first writer. Dead ones before it are removed. */
-  #next(): Waiting | undefined {
-    return this.#turns.next(this.#queue, waiter => this.#isAlive(waiter))
+    return this.#alive(asked.group && this.#queue.matesOf(asked)).length
   }
 
   #find(id: string): Waiting | undefined {
-    return [...this.#queue, ...this.#readers].find(({ asked }) => asked.id === id)
+    return this.#queue.find(id) ?? this.#readers.find(({ asked }) => asked.id === id)
   }
 
   /** Adds the waiter, unless it is there. Counts as its heartbeat. */
@@ -406,21 +399,18 @@ export class MemoryLock {
     const known = this.#find(asked.id)
     if (known) {
       known.expires = expires
+      this.#queue.settle(asked)
       return
     }
-    const line = asked.mode === 'read' ? this.#readers : this.#queue
-    let at = line.length
-    while (at > 0 && line[at - 1]!.ticket > ticket) at--
-    line.splice(at, 0, { asked, ticket, joined: this.#hub.timeOf(ticket) + asked.headStart, expires })
-    this.#turns.note(asked, false)
+    const waiter = { asked, ticket, joined: this.#hub.timeOf(ticket) + asked.headStart, expires }
+    if (asked.mode === 'read') return insert(this.#readers, waiter)
+    this.#queue.note(asked, false)
+    this.#queue.add(waiter)
   }
 
   #remove(id: string): boolean {
-    for (const line of [this.#queue, this.#readers]) {
-      const at = line.findIndex(({ asked }) => asked.id === id)
-      if (at >= 0) return line.splice(at, 1).length > 0
-    }
-    return false
+    const at = this.#readers.findIndex(({ asked }) => asked.id === id)
+    return at < 0 ? this.#queue.remove(id) : this.#readers.splice(at, 1).length > 0
   }
 
   /** The place in the order of grants, from 1, as far as it is known now; inside a group, the place in it. */
@@ -428,8 +418,7 @@ export class MemoryLock {
     const { id, mode } = asked
     const readers = this.#readers.findIndex(({ asked }) => asked.id === id) + 1
     if (mode === 'read') return this.#writers > 0 ? readers : readers + 1
-    const line = this.#turns.grouped ? this.#queue.filter(this.#turns.isMate(asked)) : this.#queue
-    const place = line.findIndex(({ asked }) => asked.id === id) + 1
+    const place = this.#queue.matesOf(asked).findIndex(({ asked }) => asked.id === id) + 1
     return this.#writers > 0 || place > 1 ? place + this.#readers.length : place
   }
 
@@ -446,15 +435,15 @@ export class MemoryLock {
       if (!mine.includes(asked.id)) this.#hub.won(asked.id, this.#grant(hold, via), this.name)
     }
     const queue = this.#queue
-    let next = this.#next()
+    let next = queue.next()
     if (this.#writers > 0) this.#turn = 'write'
-    else if (queue.length === 0 || this.#turn === 'write') {
+    else if (queue.size === 0 || this.#turn === 'write') {
       for (const reader of this.#readers.splice(0)) if (this.#isAlive(reader)) admit(reader)
       if (this.#taken > 0) this.#turn = 'read'
     }
-    for (; next && this.#fits(next.asked); next = this.#next()) {
+    for (; next && this.#fits(next.asked); next = queue.next()) {
       if (next.asked.mode) this.#turn = 'write'
-      queue.splice(queue.indexOf(next), 1)
+      queue.remove(next.asked.id)
       admit(next)
     }
     // Unfair waiters may pass full groups. Their own calls must not tell them so: they would call again without end.
@@ -470,14 +459,14 @@ export class MemoryLock {
     // The latest lease of a mutex may have been released, and the other ones end earlier.
     if (this.#mutex && this.#holds.size > 0) this.#tellEnd(this.#first.ttl)
     const idle = this.#holds.size === 0 && !this.#waits
-    this.#turns.forget(this.#queue, !idle)
+    this.#queue.forget(!idle)
     if (idle) this.#hub.idle(this)
     return heard
   }
 
   /** Tells waiters when a lease ends, because it may end before they look again. */
   #tellEnd(ttl: number): void {
-    const next = this.#turns.grouped ? this.#next() : (this.#queue[0] ?? this.#readers[0])
+    const next = this.#queue.first ?? this.#readers[0]
     this.#hub.ends(this.name, ttl, next?.asked.id)
   }
 }

@@ -16,7 +16,7 @@
  *
  * A busy server refuses every request, and there may be thousands about one lock. So no answer looks at all of them.
  */
-import { Heap, type Item } from '../key/schedule.ts'
+import { Heap, type Item } from '../heap.ts'
 
 /** A request that has been sent. In the heap, it is due at its place. */
 export interface Sent extends Item {

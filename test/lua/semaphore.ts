@@ -109,7 +109,7 @@ export class TestSemaphore {
       ticket: undefined,
       behind: undefined,
     })
-    const live = values[1] as string[]
+    const live = values[2] as string[]
     const [id, deadline] = live.slice(-2)
     return { ids: live.filter((_, i) => i % 2 === 0), end: `${deadline} ${id}` }
   }

@@ -45,6 +45,11 @@ export const notRepeated: readonly Exception[] = [
     on: byBackend,
     because: aboveScripts,
   })),
+  {
+    file: 'test/contract/inspect-long.test.ts',
+    on: byAnswers,
+    because: 'A store in memory answers in one piece. A sentinel or TLS has no influence on what a script finds.',
+  },
   ...['inspect', 'odd-keys'].map(name => ({
     file: `test/contract/${name}.test.ts`,
     on: [...byRights, 'quorum', 'memory'],

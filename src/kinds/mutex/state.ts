@@ -3,23 +3,38 @@
 import type { Found, Traits } from '../../kind.ts'
 import { decodeClaim, decodeHolder } from '../claim.ts'
 import { decodePace, placed, waitFor } from '../expected.ts'
-import { decodeQueue, firstOf, type LockState, pairs, type StatePage, type WaiterState, waitersOf } from '../state.ts'
+import {
+  decodeQueue,
+  firstOf,
+  type LockState,
+  type Moment,
+  pairs,
+  type StatePage,
+  type WaiterState,
+  waitersOf,
+} from '../state.ts'
 
-export function decodeState(key: string, values: unknown[]): StatePage {
-  const [nowText, holder, holds, queue, deadlines, stored] = values as [
+export function decodeState(key: string, values: unknown[], moment: Moment): StatePage {
+  const [nowText, holder, holds, queue, deadlines, stored, clock] = values as [
     string,
     string | null,
     number | null,
     string[],
     string[],
-    string?,
+    string | null,
+    string | null,
   ]
   const nowMicros = Number(nowText)
   const [claim, ticket] = queue.slice(-2)
+  const state = stateOf(key, holder ?? '', holds ?? 1, Math.floor(nowMicros / 1000))
+  for (const { id, fencingToken } of state.holders) moment.adds(id, fencingToken)
+  const before = moment.present
+  const queued = decodeQueue(queue, decodeClaim, moment)
+  moment.read(nowMicros, Number(clock))
   return {
-    state: stateOf(key, holder ?? '', holds ?? 1, Math.floor(nowMicros / 1000)),
-    waiters: waitersOf(decodeQueue(queue, decodeClaim), new Map(pairs(deadlines)), nowMicros),
-    size: queue.length / 2,
+    state,
+    waiters: waitersOf(queued, new Map(pairs(deadlines)), nowMicros),
+    size: moment.present > before ? queue.length / 2 : 0,
     pace: decodePace(stored),
     last: claim === undefined || ticket === undefined ? undefined : { claim, ticket },
   }

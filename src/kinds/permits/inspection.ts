@@ -1,4 +1,5 @@
 /** Inspection of semaphores and read-write locks. */
+import { setImmediate } from 'node:timers/promises'
 import type { Found, Pace, Parts, Share, Standing, Traits } from '../../kind.ts'
 import { decodePermitsClaim } from '../claim.ts'
 import { decodePace, placed } from '../expected.ts'
@@ -8,6 +9,7 @@ import {
   firstOf,
   type HolderState,
   type LockState,
+  Moment,
   pairs,
   type QueueEntry,
   type WaiterState,
@@ -17,36 +19,57 @@ import { inTurn } from './group-order.ts'
 import type { AnsweringScripts } from './group-runner.ts'
 import type { PermitsNames } from './names.ts'
 
-/** What one script call reads. */
-interface Page {
-  readonly holders: readonly HolderState[]
-  readonly waiters: readonly WaiterState[]
-  /** The deadline and id of the last holder that was read. The next page begins after that holder. */
-  readonly last: string
-  /** Whether there may be more holders. */
-  readonly full: boolean
+/** What a call asks of the lock. */
+interface Call {
+  /** A holder's token, which Redis makes from the time of the grant, or when a waiter joined, in µs. */
+  readonly since: number
+  /** How many permits the lock has, according to this call. */
+  readonly of: number
+  /** The token, or the ticket. */
+  readonly at: number
+  readonly limit: number | undefined
+}
+
+/** What has been read so far. */
+interface Reading {
+  readonly moment: Moment
+  readonly holders: HolderState[]
+  readonly waiters: WaiterState[]
+  /** By the ids of holders and waiters. */
+  readonly calls: Map<string, Call>
+  /** Only if the lock has groups: what is known of those with holders or waiters. */
+  readonly shares: Map<string, Share>
+  virtual?: number
+  pace?: Pace | undefined
+}
+
+/** What a script call has not read. A page of which nothing was there at the moment is the last one. */
+interface Rest {
+  /** The deadline and id of the last holder that was read, if there may be more. */
+  readonly after: string | undefined
   /** For each queue that may have more entries, the last entry that was read. */
   readonly ends: readonly QueueEntry[]
-  /**
-   * For each holder and waiter: how many permits the lock has according to its call (`of`), and a time in µs (`at`).
-   * For a waiter, `at` is the time at which it joined. For a holder, `at` is its token, which Redis makes from the time
-   * of the grant. So the newest call has the largest `at`.
-   */
-  readonly numbers: readonly (readonly [at: number, of: number])[]
-  /** Only if the lock has groups: what the script says about those of this page. */
-  readonly standing: readonly string[] | undefined
-  readonly asked: readonly (readonly [id: string, asked: { readonly at: number; readonly limit: number | undefined }])[]
-  readonly pace: Pace | undefined
 }
+
+/** Behind all holders, and all waiters. */
+const NO_MORE = { after: '9999999999999 ', end: { claim: '', ticket: '+inf' } }
+
+const blank = (): Reading => ({
+  moment: new Moment(),
+  holders: [],
+  waiters: [],
+  calls: new Map(),
+  shares: new Map(),
+})
 
 export class PermitsInspection extends QueuedInspection {
   readonly #parts: Parts<AnsweringScripts, PermitsNames>
-  readonly #stateOf: (key: string, found: Found) => LockState
+  readonly #stateOf: Traits<LockState>['stateOf']
 
   /** `stateOf`: turns holders and waiters into the state that `inspect` returns. */
   constructor(
     parts: Parts<AnsweringScripts, PermitsNames>,
-    stateOf: (key: string, found: Found) => LockState,
+    stateOf: Traits<LockState>['stateOf'],
     sweep: (key: string) => Promise<void>,
   ) {
     super(parts, sweep)
@@ -54,57 +77,39 @@ export class PermitsInspection extends QueuedInspection {
     this.#stateOf = stateOf
   }
 
-  /**
-   * Reads many holders or waiters page by page. Holders and waiters that come or go during the reading may or may not
-   * be in the result.
-   */
+  /** Reads many holders or waiters page by page. All that is shown was there when the first page was read. */
   async inspect(key: string): Promise<LockState> {
-    const holders = new Map<string, HolderState>()
-    const waiters = new Map<string, WaiterState>()
-    let latest: readonly [at: number, of: number] | undefined
-    const asked = new Map<string, { readonly at: number; readonly limit: number | undefined }>()
-    const shares = new Map<string, Share>()
-    let virtual: number | undefined
-    let last = ''
-    const ends: QueueEntry[] = []
-    let page: Page
-    do {
-      page = await this.#page(key, last, PAGE, ends.shift())
-      last = page.last
-      ends.push(...page.ends)
-      for (const holder of page.holders) holders.set(holder.id, holder)
-      for (const waiter of page.waiters) if (!waiters.has(waiter.id)) waiters.set(waiter.id, waiter)
-      for (const [id, call] of page.asked) asked.set(id, call)
-      const [tag, ...known] = page.standing ?? []
-      virtual ??= tag === undefined ? undefined : Number(tag)
-      for (let i = 0; i < known.length; i += 3) {
-        const [group, finish, weight] = known.slice(i, i + 3) as [string, string, string]
-        shares.set(decodeURIComponent(group), { finish: Number(finish), weight: Number(weight) })
-      }
-      for (const number of page.numbers) if (!latest || number[0] > latest[0]) latest = number
-    } while (page.full || ends.length > 0)
-    return this.#stateOf(key, {
-      holders: [...holders.values()],
-      waiters: [...waiters.values()],
-      permits: latest?.[1],
-      pace: page.pace,
-      ...(virtual !== undefined && { turns: { virtual, shares, asked } }),
-    })
+    const reading = blank()
+    let rest = await this.#page(key, reading, PAGE)
+    while (rest.after !== undefined || rest.ends.length > 0) {
+      const { after = NO_MORE.after, ends } = rest
+      const [behind = NO_MORE.end, ...others] = ends
+      const next = await this.#page(key, reading, PAGE, after, behind)
+      rest = { ...next, ends: [...others, ...next.ends] }
+    }
+    const { holders, waiters, calls, shares, virtual, pace } = reading
+    let newest: Call | undefined
+    for (const call of calls.values()) if (!newest || call.since > newest.since) newest = call
+    const turns = virtual === undefined ? undefined : { virtual, shares, asked: calls }
+    return this.#stateOf(key, { holders, waiters, permits: newest?.of, pace, ...(turns && { turns }) }, setImmediate)
   }
 
   async isLocked(key: string): Promise<boolean> {
-    return (await this.#page(key, '', 1)).holders.length > 0
+    const reading = blank()
+    await this.#page(key, reading, 1)
+    return reading.holders.length > 0
   }
 
   /**
    * Reads one page: at most `most` holders, starting behind the holder `after`, and at most `most` waiters of each
    * queue. If `behind` is given, the page has waiters only from the queue of that entry, starting behind the entry.
    */
-  async #page(key: string, after: string, most: number, behind?: QueueEntry): Promise<Page> {
+  async #page(key: string, reading: Reading, most: number, after = '', behind?: QueueEntry): Promise<Rest> {
     const { names, scripts } = this.#parts
     const args = { most, after, ticket: behind?.ticket, behind: behind?.claim }
     const { values } = await scripts.run('inspect', names.of(key), args)
-    const [micros, live, records, queue, deadlines, sizes, stored, standing] = values as [
+    const [micros, clock, live, records, queue, deadlines, sizes, stored, standing] = values as [
+      string,
       string,
       string[],
       string[],
@@ -114,39 +119,47 @@ export class PermitsInspection extends QueuedInspection {
       string,
       string[] | undefined,
     ]
+    const { moment, holders, waiters, calls, shares } = reading
+    const before = moment.present
     const now = Math.floor(Number(micros) / 1000)
-    const numbers: [number, number][] = []
-    const asked: [string, { at: number; limit: number | undefined }][] = []
-    const holders = pairs(live).flatMap(([, deadline], i): HolderState[] => {
+    for (const [i, [, deadline]] of pairs(live).entries()) {
       const [, token, text = ''] = /^(\d+) ([\s\S]*)$/.exec(records[i] ?? '') ?? []
       const claim = decodePermitsClaim(text)
-      if (!claim) return []
-      const { id, owner, label, wants, slots } = claim
       const fencingToken = Number(token)
-      numbers.push([fencingToken, wants[1]])
-      asked.push([id, { at: fencingToken, limit: claim.group?.limit }])
-      const group = claim.group && { group: claim.group.name }
+      if (!claim || !moment.adds(claim.id, fencingToken)) continue
+      const { id, owner, label, wants, slots, group } = claim
+      calls.set(id, { since: fencingToken, of: wants[1], at: fencingToken, limit: group?.limit })
       const heldFor = Math.max(0, now - Math.floor(fencingToken / 1000))
       const ttl = Number(deadline) - now
-      const more = { ...group, ...(slots && { slots }) }
-      return [{ id, owner, label, permits: wants[0], ...more, fencingToken, heldFor, ttl }]
-    })
-    const queued = decodeQueue(queue, decodePermitsClaim)
-    for (const { claim, joined } of queued) {
-      numbers.push([joined, claim.wants[1]])
-      asked.push([claim.id, { at: joined - claim.headStart, limit: claim.group?.limit }])
+      const more = { ...(group && { group: group.name }), ...(slots && { slots }) }
+      holders.push({ id, owner, label, permits: wants[0], ...more, fencingToken, heldFor, ttl })
     }
+    const full = moment.present > before && live.length === 2 * most
+    const [lastId, deadline] = live.slice(-2)
+    const between = moment.present
+    const queued = decodeQueue(queue, decodePermitsClaim, moment)
+    for (const { claim, joined } of queued) {
+      const { id, wants, group, headStart } = claim
+      calls.set(id, { since: joined, of: wants[1], at: joined - headStart, limit: group?.limit })
+    }
+    waiters.push(...waitersOf(queued, new Map(pairs(deadlines)), Number(micros)))
+    const [tag, ...known] = standing ?? []
+    if (tag !== undefined) reading.virtual ??= Number(tag)
+    for (let i = 0; i < known.length; i += 3) {
+      const [name, finish, weight] = known.slice(i, i + 3) as [string, string, string]
+      const group = decodeURIComponent(name)
+      if (!shares.has(group)) shares.set(group, { finish: Number(finish), weight: Number(weight) })
+    }
+    reading.pace ??= decodePace(stored)
+    moment.read(Number(micros), Number(clock))
     let read = 0
     const ends = sizes.flatMap((size): QueueEntry[] => {
       read += size
       const [claim, ticket] = queue.slice(2 * read - 2, 2 * read)
-      return size === most && claim !== undefined && ticket !== undefined ? [{ claim, ticket }] : []
+      const more = size === most && moment.present > between
+      return more && claim !== undefined && ticket !== undefined ? [{ claim, ticket }] : []
     })
-    const waiters = waitersOf(queued, new Map(pairs(deadlines)), Number(micros))
-    const [lastId, deadline] = live.slice(-2)
-    const last = deadline === undefined ? after : `${deadline} ${lastId}`
-    const pace = decodePace(stored)
-    return { holders, last, full: live.length === 2 * most, waiters, ends, numbers, pace, standing, asked }
+    return { after: full ? `${deadline} ${lastId}` : undefined, ends }
   }
 }
 
@@ -160,7 +173,12 @@ export function inOrder(a: HolderState, b: HolderState): number {
   return byGrant || (a.id < b.id ? -1 : 1)
 }
 
-export function stateOfSemaphore(key: string, found: Found, expects: Traits['expects']): LockState {
+export async function stateOfSemaphore(
+  key: string,
+  found: Found,
+  expects: Traits['expects'],
+  pause?: () => Promise<void>,
+): Promise<LockState> {
   const { waiters, permits, turns } = found
   const holders = [...found.holders].sort(inOrder)
   const grouped = turns && [...holders, ...waiters].some(({ group }) => group !== undefined)
@@ -173,6 +191,6 @@ export function stateOfSemaphore(key: string, found: Found, expects: Traits['exp
     ...(permits !== undefined && { permits }),
     taken: holders.reduce((sum, { permits = 0 }) => sum + permits, 0),
     holders,
-    ...(grouped ? inTurn(holders, found, turns, expected) : { waiters: placed(waiters, found, expected) }),
+    ...(grouped ? await inTurn(holders, found, turns, expected, pause) : { waiters: placed(waiters, found, expected) }),
   }
 }

@@ -17,7 +17,7 @@ const traits: Traits<LockState> = {
     const { permits, of } = decodeWants(text)
     return waitFor(position, hold / of, hold / permits, age)
   },
-  stateOf: (key, found) => stateOfSemaphore(key, found, traits.expects),
+  stateOf: (key, found, pause) => stateOfSemaphore(key, found, traits.expects, pause),
   heldBy({ taken }, { wants }) {
     if (!taken) return undefined
     const [permits, holds] = taken
