@@ -1,6 +1,5 @@
 /** `baton bench` compares locks under contention. benchmarks/run.ts says what is measured, and how. */
 import { writeFile } from 'node:fs/promises'
-import { constants } from 'node:os'
 import { pathToFileURL } from 'node:url'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type Results, takesPart } from '../benchmarks/contract.ts'
@@ -11,6 +10,7 @@ import { namedServer } from './address.ts'
 import { urlOption } from './connection.ts'
 import { exitCodes, Failure } from './failure.ts'
 import { reachServer } from './reach.ts'
+import { exitCodeOf, onEnding } from './signals.ts'
 
 interface Options {
   scenario: string[]
@@ -119,11 +119,10 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
   const progress = openProgress(process.stdout, process.stderr, process.env)
   const interruption = new AbortController()
   const interrupt = (name: NodeJS.Signals) => {
-    if (interruption.signal.aborted) process.exit(exitCodes.signal + constants.signals[name])
+    if (interruption.signal.aborted) process.exit(exitCodeOf(name))
     interruption.abort(name)
   }
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-  for (const name of signals) process.on(name, interrupt)
+  const stopListening = onEnding(interrupt)
   try {
     const { rounds = isQuick ? 1 : 3, seconds = isQuick ? 1 : 2, rtt, warmCores } = options
     const plan = { rounds, seconds, rtt, warmCores, url: address?.url, scenarios: chosen, rivals: competing }
@@ -138,12 +137,11 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
     progress.end()
     if (error instanceof Failure) throw error
     const { aborted, reason } = interruption.signal
-    const signal = exitCodes.signal + constants.signals[reason as NodeJS.Signals]
     throw aborted
-      ? new Failure(`the run was interrupted by ${reason}`, signal)
+      ? new Failure(`the run was interrupted by ${reason}`, exitCodeOf(reason))
       : new Failure(messageOf(error), exitCodes.unavailable)
   } finally {
-    for (const name of signals) process.off(name, interrupt)
+    stopListening()
   }
 }
 

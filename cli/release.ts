@@ -1,4 +1,5 @@
 /** `baton release --force`: takes a lock away from its holders, or from one of them, and wakes the next waiters. */
+import { isatty } from 'node:tty'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { LockState } from '../src/index.ts'
 import { type Connected, type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
@@ -90,7 +91,8 @@ async function releaseOne(
 
 async function agree(what: string, question: string): Promise<void> {
   const said = printable(what)
-  if (!process.stdin.isTTY)
+  // `process.stdin` would make a pipe non-blocking, which other programs may share.
+  if (!isatty(0))
     throw new Failure(`${said}; nothing was released; to confirm without a terminal, give --yes`, exitCodes.usage)
   const { default: confirm } = await import('@inquirer/confirm')
   // Ctrl-C makes `confirm` reject. This counts as no.

@@ -1,15 +1,16 @@
 /**
  * `baton run`: runs a command under a lock.
  *
- *      wait ──granted──▶ command ──ends──▶ release ──▶ exit code of the command
- *       │                   │ a signal arrives: it is forwarded to the command
- *       │                   │ the lock is lost: the command gets SIGTERM, later SIGKILL, and ends ──▶ exit code 75
- *       │ the wait takes too long ──▶ exit code 124
+ *      connect ──▶ wait ──granted──▶ command ──ends──▶ release ──▶ exit code of the command
+ *       │           │                   │ a signal arrives: it is forwarded to the command
+ *       │           │                   │ the lock is lost: the command gets SIGTERM, later SIGKILL, and ends ──▶ exit code 75
+ *       │           │ the wait takes too long ──▶ exit code 124
  *       │ signal n arrives ──▶ exit code 128+n
  */
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { messageOf } from '../local-redis/error-message.ts'
 import type { LockQueueFullError, LockTimeoutError } from '../src/index.ts'
+import { checkEnvironment } from './bytes.ts'
 import { type Connected, type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { withReason } from './description.ts'
 import { exitCodes, Failure, hasCode, warn } from './failure.ts'
@@ -114,12 +115,19 @@ becomes its last command by exec). When the command ends, baton releases the loc
 SIGKILL cannot be forwarded: if baton gets it, the command keeps running without the lock.`,
     )
     .action(async (key: string, command: [string, ...string[]], options: RunOptions, self: Command) => {
+      const signals = new Signals(exitCode => {
+        metrics.ended(exitCode)
+        process.exit(exitCode)
+      })
       checkCommand(command, self)
+      checkEnvironment()
       checkAsked(options, options.url)
       const metrics = new RunMetrics(options.metrics, key)
       let code: number = exitCodes.fault
       try {
-        code = await connected(options, { label: options.label }, at => run(at, key, command, options, metrics))
+        code = await connected(options, { label: options.label }, at =>
+          run(at, key, command, options, metrics, signals),
+        )
       } catch (error) {
         if (error instanceof Failure) code = error.exitCode
         else if (hasCode(error, 'ERR_LOCK_ARGUMENT')) code = exitCodes.usage
@@ -162,16 +170,19 @@ async function run(
   command: readonly [string, ...string[]],
   options: RunOptions,
   metrics: RunMetrics,
+  signals: Signals,
 ): Promise<number> {
   const gaveUp = new AbortController()
-  const signals = new Signals(() => gaveUp.abort())
+  signals.wait(exitCode => gaveUp.abort(exitCode))
   if (options.verbose) reportOutages(at)
   try {
     const hold = await take(at, askedLock(at.locks, key, options), options, gaveUp.signal)
     if (hold === 'busy') return 0
-    if (!hold) return exitCodes.signal + signals.number
-    metrics.granted()
+    if (!hold) return gaveUp.signal.reason
     try {
+      // A signal may have arrived together with the grant.
+      if (gaveUp.signal.aborted) return gaveUp.signal.reason
+      metrics.granted()
       return await supervise(command, hold, options.grace, signals)
     } finally {
       await release(hold)

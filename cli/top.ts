@@ -1,4 +1,5 @@
 /** `baton top`: all locks, their holders and their queues, live in the terminal, or as one snapshot. */
+import { isatty } from 'node:tty'
 import { type Command, Option } from 'commander'
 import { type Connected, type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
 import { recordHelp } from './description.ts'
@@ -60,11 +61,10 @@ async function top(at: Connected, pattern: string, options: TopOptions): Promise
     console.log(await snapshot(at, pattern, order, json))
     return 0
   }
-  const { stdin, stdout } = process
-  if (!stdin.isTTY || !stdout.isTTY || process.env['TERM'] === 'dumb') {
+  if (!isatty(0) || !isatty(1) || process.env['TERM'] === 'dumb') {
     throw new Failure('top needs a terminal; give --once to print one snapshot without a terminal', exitCodes.usage)
   }
   const { showLive } = await import('./top/session.ts')
-  const signal = await showLive(at, { pattern, interval, order }, stdin, stdout)
+  const signal = await showLive(at, { pattern, interval, order }, process.stdin, process.stdout)
   return signal === undefined ? 0 : exitCodes.signal + signal
 }

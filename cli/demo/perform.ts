@@ -1,11 +1,11 @@
 /** Performs the demo from start to verdict: finds Redis, runs the sale, and judges the result. */
 import { randomBytes } from 'node:crypto'
-import { constants } from 'node:os'
 import { messageOf } from '../../local-redis/error-message.ts'
 import { NoRedisError, obtainRedis } from '../../local-redis/index.ts'
 import { checkedAddress, namedServer, type ServerAddress } from '../address.ts'
 import { exitCodes, Failure } from '../failure.ts'
 import { reachServer } from '../reach.ts'
+import { exitCodeOf, onEnding } from '../signals.ts'
 import { runSale } from './coordinator.ts'
 import { type Ground, onRedis } from './ground.ts'
 import { loadOrders } from './orders.ts'
@@ -126,15 +126,14 @@ function use({ url, shown }: ServerAddress, announce: (line: string) => void) {
  */
 function listenForInterruption() {
   const controller = new AbortController()
-  const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-  let number = 0
-  const interrupt = (name: 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGPIPE') => {
-    if (controller.signal.aborted && name !== 'SIGPIPE') process.exit(exitCodes.signal + number)
-    number ||= constants.signals[name]
+  let exitCode = 0
+  const interrupt = (name: NodeJS.Signals) => {
+    if (controller.signal.aborted && name !== 'SIGPIPE') process.exit(exitCode)
+    exitCode ||= exitCodeOf(name)
     controller.abort(new Error(`the demo was interrupted by ${name}`))
   }
   const brokenPipe = () => interrupt('SIGPIPE')
-  for (const name of names) process.on(name, interrupt)
+  const stopListening = onEnding(interrupt)
   process.stdout.on('error', brokenPipe)
   const happened = new Promise<never>((_, reject) => {
     controller.signal.addEventListener('abort', () => reject(controller.signal.reason), { once: true })
@@ -145,10 +144,8 @@ function listenForInterruption() {
   return {
     signal: controller.signal,
     happened,
-    exitCode: () => exitCodes.signal + number,
-    stopListening: () => {
-      for (const name of names) process.off(name, interrupt)
-    },
+    exitCode: () => exitCode,
+    stopListening,
   }
 }
 

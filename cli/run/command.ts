@@ -10,11 +10,12 @@
  * program sends signals only to the command itself.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { constants } from 'node:os'
+import { closeSync, existsSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { exitCodes, Failure, warn } from '../failure.ts'
 import { printable } from '../printable.ts'
+import { exitCodeOf, ignored } from '../signals.ts'
+import { stdioOfCommand } from './descriptors.ts'
 import { onlyDead } from './process-table.ts'
 
 /**
@@ -28,18 +29,19 @@ export class Command {
   readonly ended: Promise<number>
   readonly #child: ChildProcess
 
-  constructor([file, ...args]: readonly [string, ...string[]], env: NodeJS.ProcessEnv) {
+  constructor(words: readonly [string, ...string[]], env: NodeJS.ProcessEnv) {
+    const [file, ...args] = ignored.length === 0 ? words : ignoring(words)
     try {
-      this.#child = spawn(file, args, { stdio: 'inherit', detached: grouped, env: { ...process.env, ...env } })
+      const stdio = stdioOfCommand()
+      this.#child = spawn(file, args, { stdio, detached: grouped, env: { ...process.env, ...env } })
     } catch (error) {
       // `spawn` reports most errors by an event. It throws a few at once, for instance if the arguments are too long.
       throw notStarted(file, error as NodeJS.ErrnoException)
     }
+    process.once('exit', leaveTerminal)
     this.ended = new Promise((resolve, reject) => {
       this.#child.once('error', (error: NodeJS.ErrnoException) => reject(notStarted(file, error)))
-      this.#child.once('exit', (code, signal) =>
-        resolve(code ?? exitCodes.signal + constants.signals[signal as NodeJS.Signals]),
-      )
+      this.#child.once('exit', (code, signal) => resolve(code ?? exitCodeOf(signal as NodeJS.Signals)))
     })
   }
 
@@ -79,6 +81,23 @@ export class Command {
       throw error
     }
   }
+}
+
+/**
+ * Returns a command line that runs the command with the signals ignored that the caller has ignored. Node itself starts
+ * every program with none ignored.
+ */
+function ignoring(words: readonly string[]): [string, ...string[]] {
+  const names = ignored.map(name => name.slice('SIG'.length)).join(' ')
+  return ['/bin/sh', '-c', `trap '' ${names}; exec "$@"`, 'sh', ...words]
+}
+
+/**
+ * When this program ends, Node gives each terminal among its descriptors the settings that the terminal had at the start.
+ * That would undo what the command has changed. Node leaves out descriptors that are closed.
+ */
+function leaveTerminal(): void {
+  for (const fd of [0, 1, 2]) if (isatty(fd)) closeSync(fd)
 }
 
 function notStarted(file: string, { code, message }: NodeJS.ErrnoException): Failure {

@@ -1,33 +1,31 @@
 /**
- * Handles signals that would end this program. Before the command runs, a signal ends the wait. Once the command runs,
- * signals are forwarded to it.
+ * Handles signals for `baton run`. While it connects, a signal ends this program. While it waits, a signal ends the wait.
+ * Once the command runs, signals are forwarded to it.
  */
-import { constants } from 'node:os'
 import { isatty } from 'node:tty'
+import { exitCodeOf, onEnding } from '../signals.ts'
 import { type Command, grouped } from './command.ts'
 import { processOf } from './process-table.ts'
 
-const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const
 /** The terminal sends these signals to every process in the foreground, for Ctrl-C and Ctrl-\. */
 const fromTerminal: readonly string[] = ['SIGINT', 'SIGQUIT']
 
 export class Signals {
-  /** The number of the first signal received; 0 if there was none. */
-  number = 0
+  #hear: (exitCode: number) => void
   #command: Command | undefined
-  readonly #listeners: { readonly name: NodeJS.Signals; readonly listener: () => void }[] = []
+  readonly #undo: (() => void)[] = []
 
-  /** `hear` is called for each signal that arrives before the command starts. */
-  constructor(hear: () => void) {
-    for (const name of forwarded) {
-      this.#on(name, () => {
-        this.number ||= constants.signals[name]
-        if (!this.#command) return hear()
-        // If the terminal has sent the signal, and the command is in this program's process group, the command has
-        // received the signal already, so it is not forwarded.
-        if (grouped || !fromTerminal.includes(name) || !inForeground()) this.#command.kill(name)
-      })
+  /** `hear` is called with the exit code for the signal, for each signal that arrives before the wait begins. */
+  constructor(hear: (exitCode: number) => void) {
+    this.#hear = hear
+    const heard = (name: NodeJS.Signals) => {
+      if (!this.#command) return this.#hear(exitCodeOf(name))
+      // If the terminal has sent the signal, and the command is in this program's process group, the command has
+      // received the signal already, so it is not forwarded.
+      if (grouped || !fromTerminal.includes(name) || !inForeground()) this.#command.kill(name)
     }
+    this.#undo.push(onEnding(heard))
+    for (const name of ['SIGUSR1', 'SIGUSR2'] as const) this.#on(name, heard)
     if (!grouped) return
     // The command has a process group of its own, so Ctrl-Z stops only this program, and then nothing renews the lock.
     // So this listener stops the command, too. It sends SIGSTOP and not SIGTSTP: the system ignores SIGTSTP for a
@@ -43,18 +41,23 @@ export class Signals {
     this.#on('SIGCONT', () => void setTimeout(() => this.#command?.kill('SIGCONT')))
   }
 
+  /** From now on, `hear` is called for signals. */
+  wait(hear: (exitCode: number) => void): void {
+    this.#hear = hear
+  }
+
   /** From now on, signals go to the command. */
   goTo(command: Command): void {
     this.#command = command
   }
 
   close(): void {
-    for (const { name, listener } of this.#listeners.splice(0)) process.off(name, listener)
+    for (const undo of this.#undo.splice(0)) undo()
   }
 
-  #on(name: NodeJS.Signals, listener: () => void): void {
+  #on(name: NodeJS.Signals, listener: NodeJS.SignalsListener): void {
     process.on(name, listener)
-    this.#listeners.push({ name, listener })
+    this.#undo.push(() => process.off(name, listener))
   }
 }
 

@@ -10,6 +10,7 @@ import { constants } from 'node:os'
 import { emitKeypressEvents, type Interface, type Key as ReadKey } from 'node:readline'
 import type { ReadStream, WriteStream } from 'node:tty'
 import ansiEscapes from 'ansi-escapes'
+import { onEnding } from '../signals.ts'
 import type { Size } from './frame.ts'
 import type { Key } from './view.ts'
 
@@ -21,7 +22,6 @@ interface Hearing {
   end(signal: number): void
 }
 
-const ends = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
 /**
  * An arrow key, for instance, sends several characters, the first of which is an escape. The other characters arrive
  * within this time, in ms, even over a slow connection.
@@ -54,7 +54,7 @@ export class Terminal {
     // These listeners stay after `close`. If the terminal is gone, every later write to it fails, and the error needs a
     // listener.
     for (const stream of [input, output]) stream.on('error', hangUp)
-    for (const name of ends) this.#hear(process, name, () => hearing.end(constants.signals[name]))
+    this.#undo.push(onEnding(name => hearing.end(constants.signals[name])))
     // When a stopped program continues, for instance after Ctrl-Z and `fg`, other output may be on the screen.
     this.#hear(process, 'SIGCONT', () => {
       this.#enter()

@@ -1,9 +1,9 @@
 /** Runs `baton ui`: reads all locks once, then serves the page until a signal ends the program. */
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import type { Connected } from '../connection.ts'
 import { exitCodes, Failure } from '../failure.ts'
 import { survey } from '../live/watch.ts'
+import { onEnding } from '../signals.ts'
 import { assetsOf } from './assets.ts'
 import { Audience } from './audience.ts'
 import { releaseShown } from './release.ts'
@@ -18,8 +18,6 @@ export interface Showing {
   readonly interval: number
   readonly allowRelease?: boolean
 }
-
-const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 export async function show(at: Connected, options: Showing): Promise<void> {
   const { prefix, pattern, port, interval, allowRelease = false } = options
@@ -55,7 +53,9 @@ async function begin(site: Site, port: number): Promise<RunningSite> {
 }
 
 async function ended(): Promise<void> {
-  const heard = new AbortController()
-  await Promise.race(endings.map(name => once(process, name, { signal: heard.signal })))
-  heard.abort()
+  let stop = () => {}
+  await new Promise<unknown>(resolve => {
+    stop = onEnding(resolve)
+  })
+  stop()
 }
