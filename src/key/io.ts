@@ -102,7 +102,9 @@ export class Io implements Port {
     this.#table = table
     this.#listener = listener
     const background = kind.background ?? { kind, clock }
-    this.#cleanups = new Cleanups(background.kind, background.clock, patience.waiterTtl, error => listener.failed(error))
+    this.#cleanups = new Cleanups(background.kind, background.clock, patience.waiterTtl, error =>
+      listener.failed(error),
+    )
     const silences = new Schedule(this.#awake)
     this.#outage = new Outage(table.states, silences, patience.outage, (state, waiter, error) =>
       state.end(waiter, error, clock.now()),

@@ -208,7 +208,8 @@ export class KeyState extends Line implements Due {
     // With `minHold`, Redis may keep the hold for longer than its lease.
     const until = deadline && Math.min(deadline, now + waiter.claim.lease)
     if (until !== undefined) return this.found(waiter, { ...grant, granted: true, deadline: until }, now)
-    if (inState[waiter.state].message === 'ignore') return
+    // Redis sends such a message only to a waiter that has asked to be queued.
+    if (!waiter.inQueue) return
     const proven = waiter.proven(grant, now)
     if (proven && !this.port.mayBeOver(waiter, proven.deadline, now)) this.#granted(waiter, proven, now)
     else this.#prove(waiter, now)
@@ -385,7 +386,8 @@ export class KeyState extends Line implements Due {
   #attemptRefused(waiter: Waiter, join: boolean, refusal: Refused): void {
     if (!waiter.waits) {
       if (join) this.takeBack(waiter)
-    } else if (join || inState[waiter.state].refused === 'wait') {
+      // A waiter that has asked to be queued ignores the refusal of an attempt outside the queue.
+    } else if (join || !waiter.inQueue) {
       waiter.refused(refusal)
       this.holder = refusal.holder
       this.park(waiter)

@@ -171,9 +171,8 @@ export class Outage implements Due {
       this.#now.error = error
       return false
     }
-    const since = this.#schedule.clock.now()
-    this.#now = { since, error }
-    this.due(since)
+    this.#now = { since: this.#schedule.clock.now(), error }
+    this.due(this.#now.since)
     return true
   }
 
@@ -222,10 +221,7 @@ export class Outage implements Due {
     if (at < this.dueAt) this.#schedule.set(this, at)
   }
 
-  /**
-   * Ends each wait for this key during which Redis has been out of reach for `patience` ms. Returns when to check again;
-   * infinity if nobody waits.
-   */
+  /** Ends each wait for this key during which Redis has been out of reach for `patience` ms. Returns when to check again. */
   #judge(state: Heeded, now: number): number {
     let next = NEVER
     for (const waiter of [...state.line, ...state.queue]) {

@@ -61,9 +61,6 @@ export type State = Place | 'holding' | 'over'
 /**
  * The effect of an event on a waiter, by its state.
  *
- *   message  A message announces a grant. The grant may be old, so it has to be proven. Redis sends such a message only
- *            to a waiter that has asked to be queued.
- *   refused  An attempt outside the queue was refused. A waiter that has asked to be queued ignores this refusal.
  *   again    The waiter must not use its grant: the grant was taken away, or replicas did not confirm it. The value says
  *            how the waiter asks again.
  *   grant    A reply, a message or a heartbeat brings a proven grant. `take`: the waiter uses it. `check`: the client
@@ -73,13 +70,13 @@ export type State = Place | 'holding' | 'over'
  *            if an attempt is unanswered, or if the waiter had a grant that replicas did not confirm.
  */
 export const inState = {
-  arriving: { message: 'ignore', refused: 'wait', again: 'stand', grant: 'take', end: 'asked' },
-  standing: { message: 'ignore', refused: 'wait', again: 'try', grant: 'take', end: 'asked' },
-  announced: { message: 'ignore', refused: 'wait', again: 'ignore', grant: 'take', end: 'asked' },
-  joining: { message: 'prove', refused: 'ignore', again: 'join', grant: 'take', end: 'leave' },
-  queued: { message: 'prove', refused: 'ignore', again: 'look', grant: 'take', end: 'leave' },
-  holding: { message: 'ignore', refused: 'ignore', again: 'ignore', grant: 'check', end: 'ignore' },
-  over: { message: 'ignore', refused: 'ignore', again: 'ignore', grant: 'take-back', end: 'ignore' },
+  arriving: { again: 'stand', grant: 'take', end: 'asked' },
+  standing: { again: 'try', grant: 'take', end: 'asked' },
+  announced: { again: 'ignore', grant: 'take', end: 'asked' },
+  joining: { again: 'join', grant: 'take', end: 'leave' },
+  queued: { again: 'look', grant: 'take', end: 'leave' },
+  holding: { again: 'ignore', grant: 'check', end: 'ignore' },
+  over: { again: 'ignore', grant: 'take-back', end: 'ignore' },
 } as const satisfies Record<State, unknown>
 
 /**

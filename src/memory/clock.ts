@@ -23,7 +23,7 @@ interface Sleeper {
 
 export class MemoryClock implements Clock {
   /** The same clock, whose timers do not keep the process alive. */
-  readonly background: Clock = { now: () => this.now(), after: (delay, fire) => this.#after(delay, fire, false) }
+  readonly background: Clock = { now: () => this.now(), after: (delay, fire) => this.after(delay, fire, false) }
   /** By how many ms this clock is ahead of `performance.now()`. */
   #ahead = 0
   #last = 0
@@ -44,11 +44,7 @@ export class MemoryClock implements Clock {
     return this.#last
   }
 
-  after(delay: number, fire: () => void): Timer {
-    return this.#after(delay, fire, true)
-  }
-
-  #after(delay: number, fire: () => void, awaited: boolean): Timer {
+  after(delay: number, fire: () => void, awaited = true): Timer {
     const sleeper: Sleeper = { due: this.now() + delay, awaited, fire, clear: () => {} }
     this.#sleepers.add(sleeper)
     this.#sleep(sleeper)

@@ -90,15 +90,6 @@ export class MemoryHub implements Hub, MemoryStore {
     return lock
   }
 
-  /** Called when a client can no longer end its holds. */
-  cutOff(client: string): void {
-    for (const lock of this.locks.values()) lock.cutOff(client)
-  }
-
-  later(ms: number, fire: () => void): void {
-    this.clock.background.after(ms, fire)
-  }
-
   /** Resolves to the value in the next microtask, and now and then in the next turn of the event loop. */
   answer<T>(value: T): Promise<T> {
     this.#answers += 1
@@ -248,7 +239,7 @@ class Connection implements Backend {
   disconnect(): void {
     if (this.#state !== 'connected') return
     this.#state = 'disconnected'
-    this.#hub.cutOff(this.ids.client)
+    for (const lock of this.#hub.locks.values()) lock.cutOff(this.ids.client)
     this.#listener.down(refused(), false)
     this.#listener.disconnected(refused())
   }

@@ -6,7 +6,7 @@
  * The semantics are those of lua/. Nothing is lost on the way here, so what lua/ does against lost messages is missing:
  * a grant is told with its deadline, and a hold that is taken away ends in its client at once.
  */
-import { surelyUntil } from '../clock.ts'
+import { type Clock, surelyUntil } from '../clock.ts'
 import { LockDeadlockError } from '../errors.ts'
 import {
   CLIENT_ID_LENGTH,
@@ -29,6 +29,7 @@ interface RefusedBy extends Refused {
 
 /** What a lock uses of its store. */
 export interface Hub {
+  readonly clock: { readonly background: Clock }
   now(): number
   /** Issues the next token or ticket: a time in µs that is larger than the last one. */
   tick(): number
@@ -48,12 +49,13 @@ export interface Hub {
   ends(lock: string, ms: number, head: string | undefined): void
   /** Called when the lock has neither holders nor waiters. */
   idle(lock: MemoryLock): void
-  /** Calls `fire` in `ms`, if the process still runs then. */
-  later(ms: number, fire: () => void): void
 }
 
 /** How many of the last holds count for the pace, and the least of them that is enough. */
 const PACE = { most: 32, least: 8 }
+
+/** Waiters look at the end of a lease. This many ms later, what they have not ended is ended. */
+const AFTER_LAPSE = 30
 
 /** Under which a hold is kept: under its id, until it is over for its caller. */
 const nameOf = ({ id, retained }: Pick<Holding, 'id' | 'retained'>) => (retained ? `!${id}` : id)
@@ -251,9 +253,9 @@ export class MemoryLock {
     if (left.length > 0) this.#endLater(Math.max(...left.map(({ until }) => until)) - this.#hub.now())
   }
 
-  /** Ends what is over in `ms`, although no client may call then. */
+  /** Ends what will be over in `ms`, although no client may call then. */
   #endLater(ms: number): void {
-    this.#hub.later(ms, () => {
+    this.#hub.clock.background.after(ms + AFTER_LAPSE, () => {
       const lapsed = this.#lapse()
       if (lapsed) this.#vacated(lapsed, undefined)
     })

@@ -232,8 +232,7 @@ describe('messages are forged', () => {
 
   // This test fails if `this.#table.waiters.set(wish.claim.id, waiter)` is removed in src/key/io.ts: the client does
   // not find the call to which the message belongs, and gives back the grant of this call. It also fails if `if
-  // (inState[waiter.state].message === 'ignore') return` is removed in src/key/key-state.ts: the client believes the
-  // forged message.
+  // (!waiter.inQueue) return` is removed in src/key/key-state.ts: the client believes the forged message.
   test.each([
     ['once', { timeout: 0 }],
     ['unfair', {}],
