@@ -28,6 +28,11 @@ export class Heap<T extends Item> {
     return this.#items[0]
   }
 
+  /** All items, in the order of the heap. */
+  get items(): readonly T[] {
+    return this.#items
+  }
+
   /** Sets the time at which the item is due. This replaces the time that was set before. Infinity: removes the item. */
   set(item: T, at: number): void {
     if (at === NEVER) return this.delete(item)

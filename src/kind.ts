@@ -155,8 +155,8 @@ export interface Tended {
    * is negative if the waiter may re-enter, because its owner is one of several holders.
    */
   readonly waiters: (number | Granted)[]
-  /** The expected wait of a claim at this place, as in `Refused`. If absent, there is no estimate. */
-  readonly expected?: (claim: Claim, position: number) => number | undefined
+  /** The expected wait of each waiter, as in `Refused`. If absent, there is no estimate. */
+  readonly expected?: readonly (number | undefined)[]
 }
 
 export interface Released {
@@ -347,6 +347,24 @@ export interface Pace {
   readonly hold: number
   /** How many readers wait for a read-write lock. */
   readonly readers: number
+  /** Only of a semaphore with groups. */
+  readonly crowd?: Crowd
+}
+
+/** The groups of a semaphore whose turn may come. */
+export interface Crowd {
+  /** How many wait, of all groups. */
+  readonly waiters: number
+  readonly groups: number
+  /** Some of the groups, or all: `start` is the start tag of the group's next job. */
+  readonly some: readonly (NextJob & { readonly waiters: number })[]
+}
+
+/** When the turns of a group come: at its start tag, and then `rate` times while the virtual time grows by 1. */
+export interface NextJob {
+  readonly group: string
+  readonly start: number
+  readonly rate: number
 }
 
 /** The place of a queued claim: its position, from 1, what is taken of the lock, and for how many ms a holder has held. */
@@ -354,6 +372,8 @@ export interface Standing {
   readonly position: number
   readonly taken: number | undefined
   readonly age: number
+  /** If the lock has groups: the turns of the claim's group, or its limit, if it is full. The position is inside it. */
+  readonly turn?: NextJob | { readonly limit: number } | undefined
 }
 
 /** What a semaphore knows of its groups. */

@@ -25,8 +25,8 @@
 -- Replies
 --   granted     token (with numbers, see lua/permits/semaphore/number.lua), if enough permits were free; token and ttl ms, if an earlier call with this id was granted them
 --   succeeded   token: enough permits were free, after a lease had lapsed
---   refused     ttl ms, position (0: not queued), ticket, ms since a holder's grant, clock (a lower bound for the tokens of later grants), followed by the pace of the lock if the caller is queued (lua/permits/read-write/pacing.lua), bytes of that holder's owner "/" the number of permits that the lock has according to the holder's claim "/" the permits taken "/" the holds, its owner and label
---   full        to a number as `mode`: how many callers are queued, '0' and the pace of the lock (lua/permits/read-write/pacing.lua)
+--   refused     ttl ms, position (0: not queued; with groups, see lua/permits/semaphore/groups/position.lua), ticket, ms since a holder's grant, clock (a lower bound for the tokens of later grants), followed by the pace of the lock if the caller is queued (lua/permits/read-write/pacing.lua), bytes of that holder's owner "/" the number of permits that the lock has according to the holder's claim "/" the permits taken "/" the holds, its owner and label
+--   full        to a number as `mode`: how many callers are queued, '0' (with groups, the place that the caller would have) and the pace of the lock (lua/permits/read-write/pacing.lua)
 --   unfinished  neither granted nor refused yet, because one call may pass over only so many waiters or lapsed holds; call again
 -- Invariants: I1 I2 I3 I4 I5
 -- Constants
@@ -97,7 +97,8 @@ repeat
       end
       if before >= most then
         -- include: pacing
-        return 'full ' .. before .. ' 0' .. paced
+        -- include: foreseen
+        return 'full ' .. before .. ' ' .. foreseen .. paced
       end
     end
     local ttl, headStart = claim:match(WAITING, TERMS_AT)

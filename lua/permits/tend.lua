@@ -21,7 +21,7 @@
 --   ttl         ms      the waiters' own expiry
 --   waiters...  claim, ticket for each of the client's waiters in one queue, 500 at most
 -- Replies
---   tended      ttl ms, ms since a holder's grant, clock, followed by the pace of the lock (lua/permits/read-write/pacing.lua), bytes of that holder's owner "//" the permits taken "/" the holds, its owner and label; then for each waiter: its position, or {token with numbers, ttl ms, how} if it holds. The position is negative if the waiter may re-enter, because its owner holds
+--   tended      ttl ms, ms since a holder's grant, clock, followed by the pace of the lock (lua/permits/read-write/pacing.lua), bytes of that holder's owner "//" the permits taken "/" the holds, its owner and label; then for each waiter: its position (with groups, see lua/permits/semaphore/groups/position.lua), or {token with numbers, ttl ms, how} if it holds. The position is negative if the waiter may re-enter, because its owner holds
 --   unfinished  the call has stopped at its limit; call again. If it has stopped while it admitted waiters, the waiters of this call are queued. If it has stopped while it ended lapsed holds, they are not
 -- Invariants: I3 I4 I7
 local client = waiters[1]:sub(1, CLIENT_END)

@@ -437,7 +437,7 @@ export class KeyState extends Line implements Due {
       else {
         waiter.seen = sent
         const position = Math.abs(place)
-        const expected = answer.expected?.(waiter.claim, position)
+        const expected = answer.expected?.[i]
         waiter.refused({ ...(waiter.refusal as Refused), sent, ttl, position, holder, owner, clock, expected })
         if (place < 0) owners.add(waiter.claim.owner)
       }

@@ -2,7 +2,7 @@
  * The expected wait of a queued caller. A release that finds callers queued adds the length of its hold to a running
  * mean in Redis (lua/shared/sample.lua), the pace of the lock.
  */
-import type { Found, Pace, Standing } from '../kind.ts'
+import type { Crowd, Found, Pace, Standing } from '../kind.ts'
 import type { WaiterState } from '../lock-state.ts'
 
 /** The stored number is the mean in µs times this, plus how many holds it is made of. */
@@ -11,17 +11,42 @@ const COUNTS = 64
 const LEAST = 8
 
 /** Reads a pace as it is stored in Redis. Undefined: too few holds have ended. */
-export function decodePace(stored: string | number | null | undefined, readers = 0): Pace | undefined {
+export function decodePace(stored: string | null | undefined, beside = ''): Pace | undefined {
   const number = Number(stored ?? 0)
   const count = number % COUNTS
-  return count >= LEAST ? { hold: (number - count) / COUNTS / 1_000, readers } : undefined
+  if (count < LEAST) return undefined
+  const pace = { hold: (number - count) / COUNTS / 1_000, readers: Number.parseInt(beside, 10) || 0 }
+  return beside.includes(';') ? { ...pace, crowd: crowdOf(beside) } : pace
 }
 
-/** Reads the clock in a reply, which may be followed by the pace of the lock: "<µs>[~<pace>[~<waiting readers>]]". */
-export function paceOf(text: string): [clock: number, pace: Pace | undefined] {
-  if (!text.includes('~')) return [Number(text), undefined]
-  const [clock, pace, readers] = text.split('~')
-  return [Number(clock), decodePace(pace, Number(readers ?? 0))]
+/**
+ * Reads the clock in a reply, which may be followed by the pace of the lock: "<µs>[~<pace>[~<waiting readers>]]"; if the
+ * lock has groups, as lua/permits/semaphore/groups/pacing.lua describes it.
+ */
+export function paceOf(text: string): [clock: string, pace: Pace | undefined] {
+  if (!text.includes('~')) return [text, undefined]
+  const [clock = '', pace, beside] = text.split('~')
+  return [clock, decodePace(pace, beside)]
+}
+
+function crowdOf(text: string): Crowd {
+  const [waiters, groups, ...some] = text.split(';')
+  return {
+    waiters: Number(waiters),
+    groups: Number(groups),
+    some: some.map(each => {
+      const [group = '', start, rate, waiters] = each.split(',')
+      return { group, start: Number(start), rate: Number(rate), waiters: Number(waiters) }
+    }),
+  }
+}
+
+/** Reads the place of a waiter in a reply: a number, or what lua/permits/semaphore/groups/position.lua describes. */
+export function standingOf(text: string): Pick<Standing, 'position' | 'turn'> {
+  const [position, group = '', start, rate] = text.split(',')
+  if (group === '') return { position: Number(position) }
+  const turn = start === undefined ? { limit: Number(group) } : { group, start: Number(start), rate: Number(rate) }
+  return { position: Number(position), turn }
 }
 
 /**

@@ -22,6 +22,7 @@ import {
   type Released,
   type Renewed,
   type Runner,
+  type Standing,
   type Successor,
   slotsOf,
   type Tended,
@@ -32,7 +33,7 @@ import {
 } from '../kind.ts'
 import { decodeNames, encodeClaim } from './claim.ts'
 import { Disagreements } from './disagreements.ts'
-import { paceOf } from './expected.ts'
+import { paceOf, standingOf } from './expected.ts'
 import type { MutexNames } from './mutex/names.ts'
 import type { scripts } from './mutex/scripts.generated.ts'
 import type { scripts as readWriteScripts } from './permits/read-write/scripts.generated.ts'
@@ -141,7 +142,8 @@ export abstract class QueuedKind implements Kind<LockState> {
     }
     const parts = await Promise.all(calls)
     const last = parts[parts.length - 1] as Tended
-    return { ...last, sent: parts[0]?.sent ?? last.sent, waiters: parts.flatMap(part => part.waiters) }
+    const expected = parts.flatMap(part => part.expected ?? [])
+    return { ...last, sent: parts[0]?.sent ?? last.sent, waiters: parts.flatMap(part => part.waiters), expected }
   }
 
   async #tendSome(key: string, waiters: readonly Queued[]): Promise<Tended> {
@@ -150,7 +152,7 @@ export abstract class QueuedKind implements Kind<LockState> {
       waiters: waiters.flatMap(({ claim, ticket }) => [this.text(claim), ticket]),
     })
     if (status === 'unfinished') return this.#tendSome(key, waiters)
-    type Place = number | [token: string, ttl: number, via: Via]
+    type Place = number | string | [token: string, ttl: number, via: Via]
     type Values = [ttl: number, heldFor: number, clock: string, size: number | string, names: string, ...Place[]]
     const [ttl, heldFor, clockAndPace, size, text, ...places] = values as Values
     const [clock, pace] = paceOf(clockAndPace)
@@ -161,10 +163,13 @@ export abstract class QueuedKind implements Kind<LockState> {
       ttl,
       holder,
       owner,
-      clock,
-      expected: (claim, position) => this.#expected(claim, position, pace, holder, sent),
+      clock: Number(clock),
+      expected: places.map((place, i) => {
+        if (Array.isArray(place)) return undefined
+        return this.#expected((waiters[i] as Queued).claim, standingOf(`${place}`), pace, holder, sent)
+      }),
       waiters: places.map((place, i) => {
-        if (typeof place === 'number') return place
+        if (!Array.isArray(place)) return standingOf(`${place}`).position
         const lasts = Math.min(place[1], (waiters[i] as Queued).claim.lease)
         return grantedUntil(place[0], surelyUntil(sent, lasts), place[2])
       }),
@@ -247,6 +252,7 @@ export abstract class QueuedKind implements Kind<LockState> {
   #refused(claim: Claim, values: readonly string[], sent: number): Refused {
     const [ttl, position, ticket, heldFor, known, size] = values as [string, string, string, string, string, string]
     const [clock, pace] = paceOf(known)
+    const standing = standingOf(position)
     const { owner, label } = decodeNames(values.slice(6).join(' '), Number.parseInt(size, 10))
     const [, among] = size.split('/')
     if (among) this.#disagreements.check(claim, among, label)
@@ -256,28 +262,33 @@ export abstract class QueuedKind implements Kind<LockState> {
       granted: false,
       sent,
       ttl: Number(ttl),
-      position: Number(position),
+      position: standing.position,
       // `String(Number(…))` copies the ticket. Without the copy, the ticket would be a slice of the reply, and the
       // whole reply would stay in memory while the waiter waits.
       ticket: String(Number(ticket)),
       holder,
       owner,
-      clock,
-      expected: this.#expected(claim, Number(position), pace, holder, sent),
+      clock: Number(clock),
+      expected: this.#expected(claim, standing, pace, holder, sent),
     }
   }
 
-  #expected({ wants }: Claim, position: number, pace: Pace | undefined, { taken, since }: Holder, sent: number) {
-    return pace && position > 0
-      ? this.#expects({ position, taken: taken?.[0], age: sent - since }, pace, wants)
-      : undefined
+  #expected(
+    { wants }: Claim,
+    { position, turn }: Pick<Standing, 'position' | 'turn'>,
+    pace: Pace | undefined,
+    { taken, since }: Holder,
+    sent: number,
+  ): number | undefined {
+    if (!pace || position === 0) return undefined
+    return this.#expects({ position: Math.abs(position), taken: taken?.[0], age: sent - since, turn }, pace, wants)
   }
 
   #full({ key, wants }: Claim, [waiters, known]: readonly string[]): LockQueueFullError {
-    const [, pace] = paceOf(known ?? '')
-    const position = Number(waiters) + 1
-    const expected = pace && this.#expects({ position, taken: undefined, age: 0 }, pace, wants)
-    return new LockQueueFullError(key, position - 1, expected)
+    const [place, pace] = paceOf(known ?? '')
+    const { position, turn } = standingOf(place)
+    const at = { position: position || Number(waiters) + 1, taken: undefined, age: 0, turn }
+    return new LockQueueFullError(key, Number(waiters), pace && this.#expects(at, pace, wants))
   }
 
   protected text(claim: Claim): string {

@@ -2,7 +2,7 @@
  * The fair waiters of a lock in memory: those of a semaphore by their groups, what each group has had, and whose turn is
  * next. The calls without a group are one more group, '', the only one of all other locks.
  */
-import type { Turns as Order } from '../kind.ts'
+import type { Crowd, Turns as Order, Standing } from '../kind.ts'
 import { type ClaimedGroup, NO_LIMIT } from '../kinds/claim.ts'
 import { type Line, Turns } from '../kinds/permits/turns.ts'
 
@@ -35,8 +35,14 @@ interface Account<W> extends Line {
  * it was ahead of its share gains little, because so many other groups were used since then.
  */
 const MOST_IDLE = 1_000
+/** So many groups are described to estimate a wait. lua/permits/semaphore/groups/pacing.lua has the same number. */
+const MOST_DESCRIBED = 12
 
 const nameOf = ({ group }: Called) => group?.name ?? ''
+const jobOf = ({ name, weight }: { name: string; weight: number }, { permits }: Called) => ({
+  group: name,
+  rate: weight / permits,
+})
 
 export class Groups<W extends Waits> {
   readonly #turns = new Turns<Account<W>>()
@@ -104,6 +110,29 @@ export class Groups<W extends Waits> {
     account.waiting.splice(account.waiting.indexOf(waiter), 1)
     this.#settle(account)
     return this.#waiters.delete(id)
+  }
+
+  /** The groups whose turn may come, as `Pace` describes them. Of many groups, some are described. */
+  get crowd(): Crowd {
+    const { items } = this.#turns
+    const some = Math.min(items.length, MOST_DESCRIBED)
+    return {
+      waiters: this.size,
+      groups: items.length,
+      some: Array.from({ length: some }, (_, i) => {
+        const account = items[Math.floor(((i + 0.5) * items.length) / some)]!
+        return { ...jobOf(account, account.waiting[0]!.asked), start: account.dueAt, waiters: account.waiting.length }
+      }),
+    }
+  }
+
+  /** What decides when a call gets its turn, as `Standing` describes it. Undefined: the lock has no groups. */
+  turnOf(call: Called): Standing['turn'] {
+    if (!this.grouped) return undefined
+    const account = this.#known(call) ?? blank(nameOf(call))
+    if (account.slot < 0 && call.group?.limit !== undefined && this.isFull(call)) return { limit: call.group.limit }
+    const start = account.slot < 0 ? Math.max(this.#turns.virtual, account.finish) : account.dueAt
+    return { ...jobOf(account, call), start }
   }
 
   /** Decides anew whether the call's group is full: its first waiter may have died. */

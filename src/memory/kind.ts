@@ -85,13 +85,15 @@ export class MemoryKind<State> implements Kind<State> {
   attempt(claim: Claim, mode: 'try' | 'queue', _reserve: number, waits: boolean): Promise<Granted | Refused> {
     return this.#client.run(() => {
       const lock = this.#lock(claim.key, true)
-      const answer = lock.ask(this.#asked(claim), mode === 'queue', waits)
-      const expected = (position: number, holder?: Holder) => this.#expected(lock, claim, position, holder)
-      if (typeof answer === 'number') throw new LockQueueFullError(claim.key, answer, expected(answer + 1))
+      const asked = this.#asked(claim)
+      const answer = lock.ask(asked, mode === 'queue', waits)
+      if (typeof answer === 'number') {
+        throw new LockQueueFullError(claim.key, answer, this.#expected(lock, asked, lock.placeBehind(asked, answer)))
+      }
       if (answer.granted) return answer
       const { among, holder, position } = answer
       if (among) this.#disagreements.check(claim, among, holder.label)
-      return { ...answer, expected: expected(position, holder) }
+      return { ...answer, expected: this.#expected(lock, asked, position, holder) }
     })
   }
 
@@ -100,14 +102,19 @@ export class MemoryKind<State> implements Kind<State> {
     return this.#client.run(() => {
       const lock = this.#lock(key, true)
       const tended = lock.tend(asked)
-      return { ...tended, expected: (claim, position) => this.#expected(lock, claim, position, tended.holder) }
+      const expected = tended.waiters.map((place, i) =>
+        typeof place === 'number' ? this.#expected(lock, asked[i]!.asked, Math.abs(place), tended.holder) : undefined,
+      )
+      return { ...tended, expected }
     })
   }
 
-  #expected({ pace }: MemoryLock, { wants }: Claim, position: number, holder?: Holder): number | undefined {
+  #expected(lock: MemoryLock, asked: Asked, position: number, holder?: Holder): number | undefined {
+    const { pace } = lock
     if (!pace || position === 0) return undefined
     const age = holder ? this.#locks.now() - holder.since : 0
-    return this.#traits.expects({ position, taken: holder?.taken?.[0], age }, pace, wants)
+    const at = { position, taken: holder?.taken?.[0], age, turn: lock.turnOf(asked) }
+    return this.#traits.expects(at, pace, asked.wants)
   }
 
   leave({ key, id }: HoldName): Promise<void> {

@@ -15,6 +15,7 @@ import {
   type Holder,
   type Pace,
   type Refused,
+  type Standing,
   type Tended,
   type Via,
 } from '../kind.ts'
@@ -181,10 +182,21 @@ export class MemoryLock {
     if (this.#lengths.length > PACE.most) this.#lengths.shift()
   }
 
+  /** The place that a call would have behind so many callers; if the lock has groups, the place in its group. */
+  placeBehind(asked: Asked, crowd: number): number {
+    return 1 + (this.#queue.grouped ? this.#queue.matesOf(asked).length : crowd)
+  }
+
+  /** What decides when a call with a group gets its turn. */
+  turnOf(asked: Asked): Standing['turn'] {
+    return this.#queue.turnOf(asked)
+  }
+
   get pace(): Pace | undefined {
     const { length } = this.#lengths
     if (length < PACE.least) return undefined
-    return { hold: this.#lengths.reduce((sum, each) => sum + each, 0) / length, readers: this.#readers.length }
+    const hold = this.#lengths.reduce((sum, each) => sum + each, 0) / length
+    return { hold, readers: this.#readers.length, ...(this.#queue.grouped && { crowd: this.#queue.crowd }) }
   }
 
   /** Returns the time until which the hold lasts now; 'lost': it is gone; 'replaced': it is another grant by now. */

@@ -1,6 +1,13 @@
 /** Tests the options that limit and shape the queue: `maxWaiters`, `minHold`, `rejectLate`, `slots`, and what is expected. */
 import { describe, expect } from 'vitest'
-import { type Lease, LockArgumentError, LockLostError, LockQueueFullError, LockTimeoutError } from '../../src/index.ts'
+import {
+  type Lease,
+  LockArgumentError,
+  type LockClient,
+  LockLostError,
+  LockQueueFullError,
+  LockTimeoutError,
+} from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
 import { heard, promptly, rejection } from '../kit/outcomes.ts'
 import { park, parkMany, ways } from '../kit/parking.ts'
@@ -293,6 +300,76 @@ test('nothing is estimated to come sooner than a wait at the same place has last
   const late = await rejection(locks.lock(key, { fair: true, timeout: 1_500 }), LockTimeoutError)
   expect([late.position, late.expected]).toEqual([1, undefined])
   expect(late.message).toMatch(/, at position 1 of the queue; held by /)
+})
+
+describe('expected of a call with a group', () => {
+  type Semaphore = ReturnType<LockClient['semaphore']>
+  type Options = NonNullable<Parameters<Semaphore['lock']>[0]>
+
+  /** Lets 12 holds of 30 ms end while callers are queued, and keeps all permits. */
+  async function keeps(locks: LockClient, semaphore: Semaphore, permits: number, options: Options) {
+    await passOn({ lock: (_, more) => semaphore.lock({ ...options, ...more }) }, '', 12, 30)
+    expect((await locks.semaphore('any', 1).inspect()).holds).toBe(0)
+    return semaphore.lock({ permits, ...options })
+  }
+
+  /** Compares what the event and the errors say about one more call with what `inspect` shows. */
+  async function compared(locks: LockClient, semaphore: Semaphore, options: Options): Promise<number> {
+    const mates = (await semaphore.inspect()).waiters.filter(({ group }) => group === options.group).length
+    const full = await rejection(semaphore.lock({ ...options, maxWaiters: mates }), LockQueueFullError)
+    const told = heard(locks, 'waiting')
+    const call = rejection(semaphore.lock({ ...options, timeout: 400, label: 'me' }), LockTimeoutError)
+    await eventually(() => told.length === 1)
+    const shown = (await semaphore.inspect()).waiters.find(({ label }) => label === 'me')!.expected!
+    const late = await call
+    for (const expected of [told[0]!.expected!, full.expected!, late.expected!]) {
+      expect(expected / shown, `${expected} beside ${shown}`).toBeGreaterThan(1 / 2)
+      expect(expected / shown, `${expected} beside ${shown}`).toBeLessThan(2)
+    }
+    return shown
+  }
+
+  test.for([
+    { what: 'of many groups', calls: Array.from({ length: 36 }, (_, i) => ({ group: `g${i % 12}` })), of: 37 },
+    {
+      what: 'of more groups than are looked at',
+      calls: Array.from({ length: 90 }, (_, i) => ({ group: `g${i % 30}` })),
+      of: 91,
+    },
+    { what: 'of a new group', calls: Array.from({ length: 36 }, (_, i) => ({ group: `h${i % 12}` })), of: 13 },
+    {
+      what: 'beside a group with a long queue',
+      calls: Array.from({ length: 40 }, (_, i) => ({ group: i < 37 ? 'long' : 'g0' })),
+      of: 8,
+    },
+    {
+      what: 'of a heavy group',
+      calls: Array.from({ length: 40 }, (_, i) => ({ group: `g${i % 2}`, groupWeight: i % 2 === 0 ? 4 : 1 })),
+      of: 26,
+    },
+  ])('$what: counts the waiters of all groups before it', async ({ calls, of }, { one, key }) => {
+    const semaphore = one.semaphore(key, 1)
+    const held = await keeps(one, semaphore, 1, { group: 'holder' })
+    const waits = calls.map(options => semaphore.lock({ ...options }))
+    for (const wait of waits) wait.catch(() => {})
+    await eventually(async () => (await semaphore.inspect()).waiters.length === calls.length)
+    const shown = await compared(one, semaphore, { group: 'g0' })
+    // The holds lasted for 30 ms and some more.
+    expect(shown).toBeGreaterThan(30 * (of - 1))
+    await promptly(rejection(semaphore.lock({ group: 'g0', rejectLate: true, timeout: shown / 4 }), LockTimeoutError))
+    await held.release()
+  })
+
+  test('of a full group: counts its own waiters, at the rate of the group', async ({ one, key }) => {
+    const semaphore = one.semaphore(key, 10)
+    const limited = { group: 'a', groupLimit: 1 }
+    const held = await keeps(one, semaphore, 1, limited)
+    const waits = Array.from({ length: 6 }, () => semaphore.lock(limited))
+    for (const wait of waits) wait.catch(() => {})
+    await eventually(async () => (await semaphore.inspect()).waiters.length === 6)
+    expect(await compared(one, semaphore, limited)).toBeGreaterThan(150)
+    await held.release()
+  })
 })
 
 describe('slots', () => {

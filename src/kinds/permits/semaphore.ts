@@ -8,14 +8,17 @@ import { GroupRunner, type SemaphoreScripts, scripts } from './group-runner.ts'
 import { stateOfSemaphore } from './inspection.ts'
 import { type SemaphoreNames, semaphoreNamesOf } from './names.ts'
 import { Permits } from './permits.ts'
+import { placeAmong } from './turns.ts'
 
 const traits: Traits<LockState> = {
   noun: 'semaphore',
   shared: true,
   reentrant: false,
-  expects({ position, age }, { hold }, text) {
+  expects({ position, age, turn }, { hold, crowd }, text) {
     const { permits, of } = decodeWants(text)
-    return waitFor(position, hold / of, hold / permits, age)
+    if (turn && 'limit' in turn) return waitFor(position, hold / turn.limit, hold / permits, age)
+    const place = turn && crowd ? placeAmong(crowd, turn, position) : position
+    return waitFor(place, hold / of, hold / permits, age)
   },
   stateOf: (key, found, pause) => stateOfSemaphore(key, found, traits.expects, pause),
   heldBy({ taken }, { wants }) {

@@ -1,0 +1,13 @@
+-- foreseen: the place that a caller would have, if it were queued.
+--
+-- Takes
+--   claim      string  its claim
+--   lock       HASH    the lock
+--   queue      ZSET    the waiters without a group, by ticket
+--   waiting    ZSET    see lua/permits/semaphore/groups/queues.lua
+--   turns      ZSET    see lua/permits/semaphore/groups/settle.lua
+--   shares     HASH    see lua/permits/semaphore/groups/settle.lua
+-- Gives
+--   foreseen   string  see lua/permits/semaphore/groups/position.lua
+-- include: position
+foreseen = position
