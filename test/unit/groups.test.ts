@@ -114,7 +114,6 @@ test('in memory, a grant takes few steps, however many groups wait', () => {
     taken() {},
     free: () => 0,
     entered() {},
-    later() {},
     ends() {},
     idle() {},
   }
