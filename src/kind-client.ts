@@ -271,9 +271,9 @@ export class KindClient<State = unknown> {
     if (waiter) waiter.lost = token
   }
 
-  /** Called when another client, `by`, announces that the lock is free. The head of the line tries when it is its turn. */
-  unlocked(key: string, by: string | undefined): void {
-    this.#table.states.get(key)?.unlocked(by, this.#host.clock.now())
+  /** Called when another client announces that the lock is free. The head of the line tries. */
+  unlocked(key: string): void {
+    this.#table.states.get(key)?.unlocked(this.#host.clock.now())
   }
 
   /** Called when the owner with this name holds the lock, so that the owner's other waiters can re-enter. */
@@ -314,9 +314,9 @@ export class KindClient<State = unknown> {
   }
 
   #take(waiter: Waiter, grant: Granted, { renew, maxHold }: CallTerms, now: number): Lease {
-    const { claim, since, handoff, alone } = waiter
+    const { claim, since, handoff } = waiter
     const { stats, observer } = this.#host
-    const hold = this.holding.take({ claim, since, renew, maxHold, alone }, grant, now)
+    const hold = this.holding.take({ claim, since, renew, maxHold }, grant, now)
     this.#lossNews?.add(hold)
     const lease = new Lease(hold, this.holding)
     hold.lease = lease

@@ -153,8 +153,6 @@ export interface Tended {
 export interface Released {
   /** Whether the hold still existed, so that this call ended it. */
   readonly ended: boolean
-  /** How many clients received the message that the lock is free. If this client listens, it is one of them. */
-  readonly heard: number
   /** The waiters of this client that got the lock from this release. In an exclusive kind, at most one. */
   readonly successors?: readonly Successor[]
 }
@@ -237,11 +235,6 @@ export interface Kind<State = unknown> {
   readonly shared: boolean
   /** Whether an owner that holds the lock may take it again. */
   readonly reentrant: boolean
-  /**
-   * Whether unfair waiters of different clients take turns (key/others.ts). True only for kinds in which exactly one
-   * waiter can get the lock after a release.
-   */
-  readonly inTurns: boolean
   /** The options of calls that this kind does not have. */
   readonly lacks?: readonly ('maxWaiters' | 'rejectLate')[]
   /** Whether the locks are in the memory of this process. */

@@ -38,8 +38,6 @@ export interface Asked {
   /** Whether the lease is renewed automatically. Renewal stops `maxHold` ms after the grant. */
   readonly renew: boolean
   readonly maxHold: number
-  /** Whether the lock seems to have no waiters in other clients (`KeyState.alone`). */
-  readonly alone: boolean
 }
 
 /** A question to Redis about a hold. It asks Redis to prolong the hold, or only asks whether the hold exists. */

@@ -60,7 +60,7 @@ export class Holds extends Keeping implements Succession {
   take(asked: Asked, grant: Granted | Inherited, now: number): Hold {
     // The key has a state, because it has the waiter.
     const state = this.table.states.get(asked.claim.key) as KeyState
-    const begun = grant.block ? state.runOf(asked.claim, grant, now, asked.alone, this.#records) : undefined
+    const begun = grant.block ? state.runOf(asked.claim, grant, now, this.#records) : undefined
     const run = 'run' in grant ? grant.run : begun
     const hold = new Hold(asked, grant, run, now, this.#count++)
     this.table.holds.set(hold.name.id, hold)
@@ -240,13 +240,11 @@ export class Holds extends Keeping implements Succession {
   }
 
   /** Applies the reply to a release in Redis. Redis may have passed the lock on to waiters of this client. */
-  #follow(key: string, { heard, successors }: Released, now: number): void {
+  #follow(key: string, { successors }: Released, now: number): void {
     for (const { id, grant } of successors ?? []) {
       if (!this.grantedByReply(id, grant, now)) this.endings.giveBack({ key, id })
     }
-    const { states } = this.table
-    if (heard > 0) this.table.of(key).released(heard, now)
-    else states.get(key)?.released(heard, now)
+    this.table.states.get(key)?.released(now)
   }
 
   /**

@@ -61,7 +61,6 @@ const AT_ONCE = 50
 
 export class Io implements Port {
   readonly shared: boolean
-  readonly inTurns: boolean
   readonly confirms: boolean
   readonly patience: number
   readonly pause: number
@@ -89,7 +88,6 @@ export class Io implements Port {
   ) {
     const { clock } = schedule
     this.shared = kind.shared
-    this.inTurns = kind.inTurns
     this.confirms = kind.confirm !== undefined
     this.patience = patience.outage
     this.pause = Math.min(patience.waiterTtl / 3, LONGEST_PAUSE)
@@ -322,14 +320,6 @@ export class Io implements Port {
         this.#headFailed(state, begun, error)
       },
     )
-  }
-
-  listen(state: Heeded): void {
-    this.#subscriptions.subscribe(state, 'unlock')?.catch(() => {})
-  }
-
-  reached(key: string): boolean {
-    return this.#subscriptions.channels.hears(key, 'unlock')
   }
 
   parked(waiter: Waiter): void {

@@ -57,8 +57,6 @@ export interface Key extends Heeded {
 export interface Port {
   /** Whether several owners may hold a lock at a time. */
   readonly shared: boolean
-  /** Whether unfair waiters of different clients take turns. */
-  readonly inTurns: boolean
   /** Whether replicas have to confirm a grant. */
   readonly confirms: boolean
   /** For how many ms a waiter keeps trying while replicas do not confirm its grants. */
@@ -84,10 +82,6 @@ export interface Port {
   check(waiter: Waiter, token?: number): void
   /** Subscribes to the unlock channel, and calls `listened` when the subscription is active or takes too long. */
   hear(key: Heeded, head: Waiter, now: number): void
-  /** Subscribes to the unlock channel in the background. */
-  listen(key: Heeded): void
-  /** Whether a message about a release reaches this client, perhaps because of a subscription that was just dropped. */
-  reached(key: string): boolean
   /** Called when the waiter has parked. */
   parked(waiter: Waiter): void
   /** Called when the waiter's wait is over, before its promise settles. */

@@ -112,8 +112,6 @@ export class Waiter {
   answered = false
   /** Whether a grant of this waiter has arrived only after its lease had ended. */
   late = false
-  /** Whether, at the time of the grant, the lock seemed to have no waiters in other clients (`KeyState`). */
-  alone = false
   /** How many attempts are unanswered. Redis may still grant them. */
   unanswered = 0
   /** The last refusal. It says why the waiter still waits. */

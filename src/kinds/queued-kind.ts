@@ -54,7 +54,6 @@ export abstract class QueuedKind implements Kind<LockState> {
   readonly heldBy: Kind['heldBy']
   readonly shared: boolean
   readonly reentrant: boolean
-  abstract readonly inTurns: boolean
   abstract readonly inspection: Inspection<LockState>
   readonly confirm?: (held: Held) => Promise<Renewed>
   readonly #scripts: Runner<QueueScripts>
@@ -200,14 +199,14 @@ export abstract class QueuedKind implements Kind<LockState> {
     // Arguments have no names, so an argument before one that is present must be present, too.
     const args = hold.minHold ? { id: hold.id, used: used ?? 0, minHold: 1 } : { id: hold.id, used, minHold: undefined }
     return this.#scripts.run('release', names, args, ({ status, values, sent, repeated }) => {
-      if (status === 'passed') return { ended: true, heard: 0, successors: passedTo(values as string[], sent) }
+      if (status === 'passed') return { ended: true, successors: passedTo(values as string[], sent) }
       if (status === 'unfinished') {
         const successors = passedTo(values as string[], sent)
-        return this.sweep(hold.key).then(() => ({ ended: true, heard: 0, successors }))
+        return this.sweep(hold.key).then(() => ({ ended: true, successors }))
       }
       // If a repeated call finds no hold, the earlier call most likely ended the hold, and its answer was lost. But the
       // hold may also have been taken away meanwhile, or Redis may have lost its data (docs/decisions/0006).
-      return { ended: status === 'released' || repeated, heard: Number(values[0] ?? 0) }
+      return { ended: status === 'released' || repeated }
     })
   }
 

@@ -38,8 +38,6 @@ export class MemoryKind<State> implements Kind<State> {
   readonly shared: boolean
   readonly reentrant: boolean
   readonly local = true
-  /** Turns would need a timer. */
-  readonly inTurns = false
   readonly inspection: Inspection<State>
   readonly #traits: Traits<State>
   readonly #mutex: boolean

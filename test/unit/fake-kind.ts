@@ -139,8 +139,6 @@ export class FakeKind implements Kind {
  */
 export class FakeChannels implements Channels {
   slow = false
-  /** Whether a channel stays subscribed after its last user has dropped it. */
-  lingers = false
   readonly hearings = new Calls<[key: string, channel: Channel], void>()
   readonly #users = new Map<string, number>()
   readonly #confirmed = new Set<string>()
@@ -156,7 +154,7 @@ export class FakeChannels implements Channels {
 
   hears(key: string, channel: Channel): boolean {
     const name = `${channel} of ${key}`
-    return this.#confirmed.has(name) && (this.lingers || (this.#users.get(name) ?? 0) > 0)
+    return this.#confirmed.has(name) && (this.#users.get(name) ?? 0) > 0
   }
 
   /** The connection is lost: no subscription is confirmed any more. */

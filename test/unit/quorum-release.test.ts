@@ -24,7 +24,7 @@ test('I5: the reply to a renewal does not make the client take back a hold that 
     member: { up: true, counts: () => true, epoch: 0 },
     kind: {
       renew: () => new Promise(resolve => renewed.push(() => resolve([clock.now() + 600]))),
-      release: () => new Promise(resolve => released.push(() => resolve({ ended: true, heard: 0 }))),
+      release: () => new Promise(resolve => released.push(() => resolve({ ended: true }))),
       leave: async () => void sent.push(`leave ${server}`),
     },
     vote: () => new Promise(() => {}),
@@ -51,7 +51,7 @@ test('I5: the reply to a renewal does not make the client take back a hold that 
   await now(releasing)
   expect(sent).toEqual([])
   for (const reply of released) reply()
-  expect(await releasing).toEqual({ ended: true, heard: 0 })
+  expect(await releasing).toEqual({ ended: true })
   await clock.advance(1)
   expect([sent, ballots.get(claim.id)]).toEqual([[], undefined])
 })

@@ -81,8 +81,8 @@ export class Room {
 
   // What arrives from Redis.
 
-  unlocked(key: string, by?: string): void {
-    this.table.states.get(key)?.unlocked(by, this.clock.now())
+  unlocked(key: string): void {
+    this.table.states.get(key)?.unlocked(this.clock.now())
   }
 
   entered(key: string, owner: string): void {

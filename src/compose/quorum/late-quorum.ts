@@ -150,7 +150,6 @@ export class LateQuorum implements Backend {
 class LateKind implements Kind<LockState> {
   readonly shared = false
   readonly reentrant = true
-  readonly inTurns = true
   readonly lacks = ['maxWaiters', 'rejectLate'] as const
   readonly inspection: Inspection<LockState>
   readonly #kind: Late<Kind<LockState>>

@@ -36,7 +36,6 @@ const SPLIT = { attempts: 4, pause: { least: 2, most: 50 } }
 export class QuorumKind implements Kind<LockState> {
   readonly shared = false
   readonly reentrant = true
-  readonly inTurns = true
   readonly inspection: Inspection<LockState>
   readonly #ballots: Ballots
   readonly #floor: Floor
@@ -127,12 +126,11 @@ export class QuorumKind implements Kind<LockState> {
 
   async release(hold: HoldName): Promise<Released> {
     const ballot = this.#ballots.get(hold.id)
-    if (!ballot?.granted) return { ended: false, heard: 0 }
+    if (!ballot?.granted) return { ended: false }
     const used = this.#floor.next
     ballot.over = true
     ballot.granted = ballot.token = undefined
     const { places, members, majority, clearing } = this.#ballots
-    let heard = 0
     const tally = new Tally(places.length, majority)
     const round = new Round(members, majority, this.#clock)
     for (const [i, { kind }] of places.entries()) {
@@ -147,7 +145,6 @@ export class QuorumKind implements Kind<LockState> {
         seat.releasing = true
         const released = await kind.release(hold, used || undefined).finally(() => (seat.releasing = false))
         tally.add(released.ended ? 'ended' : 'gone')
-        heard = Math.max(heard, released.heard)
         this.#ballots.released(ballot, i)
         for (const { id, grant } of released.successors ?? []) {
           this.#ballots.succeeded(i, { key: hold.key, id }, grant)
@@ -164,7 +161,7 @@ export class QuorumKind implements Kind<LockState> {
       )
     }
     await round.over
-    return { ended: tally.ended, heard }
+    return { ended: tally.ended }
   }
 
   renew(asked: readonly Prolonging[]): Promise<Renewed[]> {

@@ -19,7 +19,6 @@ const traits: Traits<LockState> = {
 }
 
 export class Mutex extends QueuedKind {
-  readonly inTurns = true
   /** How many tokens a grant may reserve for hand-offs. lua/shared/unreported.lua has the same number. */
   protected readonly block = 1_000
   readonly inspection: MutexInspection
