@@ -201,7 +201,7 @@ export class Holds extends Keeping implements Succession {
    * `releaseAll`.
    */
   loseAll(): void {
-    for (const hold of [...this.table.holds.values()]) {
+    for (const hold of this.table.holds.values().sort((a, b) => a.number - b.number)) {
       this.expire(hold, this.clock.now())
       if (hold.state.is !== 'held') continue
       this.declareLost(hold, new LockClosedError(hold.key))

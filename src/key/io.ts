@@ -148,7 +148,7 @@ export class Io implements Port {
   refuse(which: (waiter: Waiter) => boolean): void {
     // There may be very many waiters, so they all get the same error here. Each caller then gets a copy of it.
     let closed: LockClosedError | undefined
-    for (const waiter of [...this.#table.waiters.values()]) {
+    for (const waiter of this.#table.waiters.values().sort((a, b) => a.since - b.since)) {
       if (!which(waiter)) continue
       closed ??= new LockClosedError()
       this.end(waiter, closed)
@@ -218,7 +218,7 @@ export class Io implements Port {
    */
   look(key?: string, ms?: number): void {
     const now = this.#clock.now()
-    for (const state of key === undefined ? [...this.#table.states.values()] : [this.#table.states.get(key)]) {
+    for (const state of key === undefined ? this.#table.states.values() : [this.#table.states.get(key)]) {
       if (!state || state.waiting === 0) continue
       if (ms === undefined) state.look(now)
       else if (ms >= 0) state.lookWithin(ms, now)

@@ -39,6 +39,7 @@
  */
 import { LockClosedError, LockConnectionError } from '../errors.ts'
 import type { Granted, Refused, Renewed, Tended, Via } from '../kind.ts'
+import { List } from '../list.ts'
 import type { Hold } from './hold.ts'
 import { Line } from './line.ts'
 import type { Attempt, Port, Succession } from './port.ts'
@@ -62,7 +63,7 @@ export class KeyState extends Line implements Due {
   readonly #succession: Succession
   readonly #agenda: Schedule
   /** Created when needed, because most keys have either fair or unfair waiters. */
-  #queue: Set<Waiter> | undefined
+  #queue: List<Waiter> | undefined
   /**
    * When the lock is next looked at. The agenda is not told when a look is put off, so `due` may be called before
    * anything is due.
@@ -85,7 +86,7 @@ export class KeyState extends Line implements Due {
     return (this.standing?.size ?? 0) + (this.#queue?.size ?? 0)
   }
 
-  get queue(): ReadonlySet<Waiter> {
+  get queue(): List<Waiter> {
     return this.#queue ?? nobody
   }
 
@@ -95,7 +96,7 @@ export class KeyState extends Line implements Due {
   announce(waiter: Waiter, now: number): void {
     if (waiter.state === 'standing') this.leaveLine(waiter, now)
     waiter.state = 'announced'
-    this.#queue ??= new Set()
+    this.#queue ??= new List()
     this.#queue.add(waiter)
   }
 

@@ -3,6 +3,7 @@
  * key-state.ts has the whole story, and says when the methods are called.
  */
 import type { Granted, Holder, Refused } from '../kind.ts'
+import { List } from '../list.ts'
 import type { Attempt, Heard, Port, Silence } from './port.ts'
 import { Tenure } from './tenure.ts'
 import { nobody, type Waiter } from './waiter.ts'
@@ -18,7 +19,7 @@ export abstract class Line extends Tenure {
   silence: Silence | undefined
   protected abstract readonly port: Port
   /** Created when needed, because most keys have either fair or unfair waiters. */
-  protected standing: Set<Waiter> | undefined
+  protected standing: List<Waiter> | undefined
   /** The newest report of who holds the lock, whichever waiter received it; undefined if there was no report. */
   protected holder: Holder | 'released' | undefined
   /** The last refusal of the head, which applies to all waiters of the line. */
@@ -48,18 +49,17 @@ export abstract class Line extends Tenure {
   protected abstract ask(waiter: Waiter, attempt: Attempt, now: number, reserve?: boolean): void
   protected abstract park(waiter: Waiter): void
   protected abstract rested(): void
-  abstract get queue(): ReadonlySet<Waiter>
+  abstract get queue(): List<Waiter>
   abstract end(waiter: Waiter, error: Error | undefined, now: number): void
   abstract lookWithin(ttl: number, now: number): void
   abstract entered(owner: string, now: number): void
 
-  get line(): ReadonlySet<Waiter> {
+  get line(): List<Waiter> {
     return this.standing ?? nobody
   }
 
   get head(): Waiter | undefined {
-    for (const waiter of this.standing ?? nobody) return waiter
-    return undefined
+    return this.standing?.first
   }
 
   /** Sends an attempt for this waiter only, outside the line. */
@@ -70,7 +70,7 @@ export abstract class Line extends Tenure {
   /** Adds the waiter at the end of the line. */
   stand(waiter: Waiter, now: number): void {
     waiter.state = 'standing'
-    this.standing ??= new Set()
+    this.standing ??= new List()
     this.standing.add(waiter)
     if (this.standing.size === 1) {
       if (this.run && this.#behindOurselves(now)) return
@@ -210,7 +210,9 @@ export abstract class Line extends Tenure {
     this.refusal = refusal
     this.holder = refusal.holder
     if (!first) return
-    for (const waiter of this.line) {
+    // A listener of the event may end the waits of others.
+    for (const waiter of [...this.line]) {
+      if (!this.line.has(waiter)) continue
       waiter.refusal ??= refusal
       this.park(waiter)
     }

@@ -1,5 +1,6 @@
 /** What a key asks of its client. The decisions are made in key-state.ts; io.ts and holds.ts carry them out. */
 import type { Channel, Granted, Refused, Renewed, Tended } from '../kind.ts'
+import type { List } from '../list.ts'
 import type { Hold } from './hold.ts'
 import type { Run } from './run.ts'
 import type { Waiter } from './waiter.ts'
@@ -35,8 +36,8 @@ export interface Heeded {
   readonly key: string
   heard: Heard | undefined
   silence: Silence | undefined
-  readonly line: ReadonlySet<Waiter>
-  readonly queue: ReadonlySet<Waiter>
+  readonly line: List<Waiter>
+  readonly queue: List<Waiter>
   listened(now: number): void
   failed(now: number): void
   end(waiter: Waiter, error: Error | undefined, now: number): void

@@ -22,6 +22,7 @@
  * only that hold, and an older token never replaces a newer one.
  */
 import type { Claim, Granted, HoldName, Kind } from '../kind.ts'
+import type { Lookup } from '../lookup.ts'
 import type { Due, Schedule } from './schedule.ts'
 
 /** The longest time between the grant by Redis and a hand-off, in ms. */
@@ -126,7 +127,7 @@ export function goesOn({ run, deadline, length }: RunHold, now: number): boolean
 export class Records<H extends RunHold = RunHold> {
   readonly #kind: Kind
   readonly #schedule: Schedule
-  readonly #holds: ReadonlyMap<string, H>
+  readonly #holds: Pick<Lookup<H>, 'get'>
   readonly #doubt: (hold: H) => void
   readonly #failed: (error: unknown) => void
 
@@ -137,7 +138,7 @@ export class Records<H extends RunHold = RunHold> {
   constructor(
     kind: Kind,
     schedule: Schedule,
-    holds: ReadonlyMap<string, H>,
+    holds: Pick<Lookup<H>, 'get'>,
     doubt: (hold: H) => void,
     failed: (error: unknown) => void,
   ) {

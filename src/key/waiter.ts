@@ -16,6 +16,7 @@
  */
 import { surelyUntil } from '../clock.ts'
 import type { Claim, Granted, Refused, Renewed, Via } from '../kind.ts'
+import { List, type Listed } from '../list.ts'
 
 export interface Wish {
   readonly claim: Claim
@@ -89,7 +90,7 @@ export const inState = {
 export type Settle = (end: Granted | Error | undefined, waiter: Waiter, now: number) => void
 
 /** Only the `KeyState` of its key may change a waiter. */
-export class Waiter {
+export class Waiter implements Listed<Waiter> {
   readonly wish: Wish
   /** When the call was made, in monotonic ms. */
   readonly since: number
@@ -97,6 +98,9 @@ export class Waiter {
   readonly begun: number
   readonly settle: Settle
   state: State = 'arriving'
+  list: Listed<Waiter>['list']
+  before: Waiter | undefined
+  after: Waiter | undefined
   /** The waiter's ticket, while it is queued; otherwise ''. */
   ticket = ''
   /** Whether replicas are being asked about a grant of this waiter. */
@@ -183,4 +187,4 @@ export class Waiter {
   }
 }
 
-export const nobody: ReadonlySet<Waiter> = new Set()
+export const nobody: List<Waiter> = new List()

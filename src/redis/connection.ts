@@ -28,6 +28,7 @@
 import type { Cluster, Redis } from 'ioredis'
 import type { Clock, Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError } from '../errors.ts'
+import { List, type Listed } from '../list.ts'
 import type { Destination } from './destination.ts'
 import { Order, type Sent } from './order.ts'
 import { Reconnecting, SHORTEST_GREETING } from './reconnecting.ts'
@@ -47,7 +48,7 @@ const IDLE = 15_000
 const EARLY = 400
 
 /** A call that has not settled. */
-interface Call extends Answer<unknown>, Sent {
+interface Call extends Answer<unknown>, Sent, Listed<Call> {
   readonly request: Request<unknown>
   /** When the call was made, on a clock that counts only the time in which this process ran. */
   readonly begun: number
@@ -93,7 +94,7 @@ export class Connection extends Reconnecting {
   readonly #writes: Writes
   readonly #order = new Order()
   /** Calls that have not settled, oldest first. */
-  readonly #calls = new Set<Call>()
+  readonly #calls = new List<Call>()
   /** Calls that are not sent yet because of their order. Nearly always empty. */
   readonly #heldBack = new Set<Call>()
   #sweep: Timer | undefined
@@ -134,7 +135,7 @@ export class Connection extends Reconnecting {
 
   /** For how many ms the oldest call that was sent has been unanswered; 0 if none is unanswered. */
   get lag(): number {
-    const [oldest] = this.#calls
+    const oldest = this.#calls.first
     return oldest?.underway ? this.awake.now() - oldest.sentAwake : 0
   }
 
@@ -172,6 +173,9 @@ export class Connection extends Reconnecting {
         underway: false,
         repeated: false,
         error: undefined,
+        list: undefined,
+        before: undefined,
+        after: undefined,
         resolve: resolve as (outcome: unknown) => void,
         reject,
       }
@@ -200,7 +204,7 @@ export class Connection extends Reconnecting {
   override close(): void {
     super.close()
     this.#sweep?.cancel()
-    for (const call of this.#calls) this.#fail(call, new LockClosedError())
+    for (const call of [...this.#calls]) this.#fail(call, new LockClosedError())
   }
 
   #send(call: Call, now = this.clock.now(), awakeNow = this.awake.at(now)): void {
@@ -315,7 +319,7 @@ export class Connection extends Reconnecting {
   protected wentUp(): void {
     this.arrived()
     this.#heldBack.clear()
-    for (const call of this.#calls) this.#send(call)
+    for (const call of [...this.#calls]) this.#send(call)
     this.#listener.up()
   }
 
@@ -324,7 +328,7 @@ export class Connection extends Reconnecting {
     this.#order.clear()
     this.trouble = undefined
     const { refusal } = this
-    if (refusal) for (const call of this.#calls) this.#fail(call, refusedBy(refusal))
+    if (refusal) for (const call of [...this.#calls]) this.#fail(call, refusedBy(refusal))
     this.#listener.down(error, brief)
   }
 
@@ -334,7 +338,7 @@ export class Connection extends Reconnecting {
    */
   #armSweep(): void {
     if (this.#sweep) return
-    const [oldest] = this.#calls
+    const oldest = this.#calls.first
     if (!oldest) return
     const now = this.awake.now()
     const silentSince = this.#unanswered > 0 && !this.torn ? this.#lastAnswer : now
@@ -353,7 +357,7 @@ export class Connection extends Reconnecting {
 
   #giveUpOld(): void {
     const now = this.awake.now()
-    for (const call of this.#calls) {
+    for (const call of [...this.#calls]) {
       if (now - call.begun < this.#outageTimeout) break
       const error = (this.up ? call.error : (this.away ?? call.error)) ?? new Error('the command got no reply')
       const did = isReply(error) ? 'was not ready' : 'did not answer'
