@@ -23,6 +23,7 @@
  * whose deadlines have passed are lost. If the clock may be behind (`Clock.behind`), every hold is in doubt: Redis is
  * asked about all of them.
  */
+import type { AsyncResource } from 'node:async_hooks'
 import type { Clock } from '../clock.ts'
 import { LockError, LockLostError } from '../errors.ts'
 import type { Kind, Renewed } from '../kind.ts'
@@ -35,8 +36,10 @@ import type { Table } from './table.ts'
 
 export interface HoldListener {
   renewed(hold: Hold): void
-  /** Called when a release has ended the hold, which lasted `held` ms. */
-  released(hold: Hold, held: number): void
+  /** Called when a release has ended the hold, which lasted `held` ms. `context`: that of the release. */
+  released(hold: Hold, held: number, context?: AsyncResource): void
+  /** Captures the present async context; undefined: nobody listens to the event of a release. */
+  context(): AsyncResource | undefined
   /** Called when the hold has ended without a release. It lasted `held` ms. */
   lost(hold: Hold, loss: Loss, held: number): void
   /** Returns an error that says since when and why Redis is out of reach; undefined if it is within reach. */

@@ -14,6 +14,7 @@
  * again. So it is taken back only if the hold has ended. spec/baton.pml has the same states, but there all places
  * except `arriving` are one state: `waiting`.
  */
+import type { AsyncResource } from 'node:async_hooks'
 import { surelyUntil } from '../clock.ts'
 import type { Claim, Granted, Refused, Renewed, Via } from '../kind.ts'
 import { List, type Listed } from '../list.ts'
@@ -38,6 +39,8 @@ export interface Wish {
    * holder. If the promise rejects, the call rejects, too.
    */
   readonly after?: Promise<void> | undefined
+  /** The async context of the call, in which listeners of its events run; undefined: nobody listens. */
+  readonly context?: AsyncResource | undefined
 }
 
 /** Where a waiter waits. */

@@ -19,6 +19,7 @@ import type {
 } from '../kind.ts'
 import { decodeWants } from '../kinds/claim.ts'
 import { Disagreements } from '../kinds/disagreements.ts'
+import { type Outcome, settle } from '../outcome.ts'
 import type { Keys } from '../redis/keys.ts'
 import type { Asked } from './entries.ts'
 import type { MemoryLock } from './lock.ts'
@@ -77,8 +78,8 @@ export class MemoryKind<State> implements Kind<State> {
   }
 
   /** Reserves no tokens: the store is no further away than another waiter of the client. */
-  attempt(claim: Claim, mode: 'try' | 'queue', _reserve: number, waits: boolean): Promise<Granted | Refused> {
-    return this.#client.run(() => {
+  attempt(claim: Claim, mode: 'try' | 'queue', _reserve: number, waits: boolean, to: Outcome<Granted | Refused>): void {
+    const asked = this.#client.run((): Granted | Refused => {
       const lock = this.#lock(claim.key, true)
       const answer = lock.ask(this.#asked(claim), mode === 'queue', waits)
       const expected = (position: number, holder?: Holder) => this.#expected(lock, claim, position, holder)
@@ -88,6 +89,7 @@ export class MemoryKind<State> implements Kind<State> {
       if (among) this.#disagreements.check(claim, among, holder.label)
       return { ...answer, expected: expected(position, holder) }
     })
+    settle(asked, to)
   }
 
   tend(key: string, waiters: readonly Queued[]): Promise<Tended> {
@@ -113,8 +115,11 @@ export class MemoryKind<State> implements Kind<State> {
     return this.leave(hold)
   }
 
-  release({ key, id }: HoldName): Promise<Released> {
-    return this.#client.run(() => this.#lock(key).release(id))
+  release({ key, id }: HoldName, _: number | undefined, to: Outcome<Released>): void {
+    settle(
+      this.#client.run(() => this.#lock(key).release(id)),
+      to,
+    )
   }
 
   renew(asked: readonly Prolonging[]) {

@@ -29,8 +29,10 @@ import type { Cluster, Redis } from 'ioredis'
 import type { Clock, Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError } from '../errors.ts'
 import { List, type Listed } from '../list.ts'
+import { type Outcome, settle } from '../outcome.ts'
 import type { Destination } from './destination.ts'
 import { Order, type Sent } from './order.ts'
+import { type Ready, readyCommands } from './ready-command.ts'
 import { Reconnecting, SHORTEST_GREETING } from './reconnecting.ts'
 import { isDemoted, isPassing, isReply, isUninvited, WrongServer } from './refusals.ts'
 import type { Answer, Request } from './request.ts'
@@ -50,6 +52,7 @@ const EARLY = 400
 /** A call that has not settled. */
 interface Call extends Answer<unknown>, Sent, Listed<Call> {
   readonly request: Request<unknown>
+  readonly to: Outcome<unknown>
   /** When the call was made, on a clock that counts only the time in which this process ran. */
   readonly begun: number
   reply: unknown
@@ -62,8 +65,35 @@ interface Call extends Answer<unknown>, Sent, Listed<Call> {
   repeated: boolean
   /** The latest reason why the call has no reply yet. */
   error: Error | undefined
-  resolve(outcome: unknown): void
-  reject(error: unknown): void
+}
+
+/** One sending of a call. */
+class Sending implements Ready {
+  readonly text: string
+  readonly #call: Call
+  readonly #connection: Connection
+
+  constructor(call: Call, text: string, connection: Connection) {
+    this.#call = call
+    this.text = text
+    this.#connection = connection
+  }
+
+  get key(): string {
+    return this.#call.request.key ?? ''
+  }
+
+  get args(): readonly string[] {
+    return this.#call.request.args ?? []
+  }
+
+  replied(reply: unknown): void {
+    this.#connection.replied(this.#call, reply)
+  }
+
+  refused(error: Error): void {
+    this.#connection.refused(this.#call, error)
+  }
 }
 
 export interface ConnectionListener {
@@ -93,6 +123,8 @@ export class Connection extends Reconnecting {
   readonly #listener: ConnectionListener
   readonly #writes: Writes
   readonly #order = new Order()
+  /** Sends a request whose text is ready; undefined before the first connection, or if this ioredis cannot. */
+  #ready: ReturnType<typeof readyCommands>
   /** Calls that have not settled, oldest first. */
   readonly #calls = new List<Call>()
   /** Calls that are not sent yet because of their order. Nearly always empty. */
@@ -159,31 +191,35 @@ export class Connection extends Reconnecting {
    * Rejects with LockConnectionError or LockClosedError.
    */
   ask<T>(request: Request<T>): Promise<T> {
-    if (this.closed) return Promise.reject(new LockClosedError())
-    return new Promise((resolve, reject) => {
-      const now = this.clock.now()
-      const call: Call = {
-        request,
-        begun: this.awake.at(now),
-        reply: undefined,
-        sent: 0,
-        sentAwake: 0,
-        place: 0,
-        turn: 0,
-        underway: false,
-        repeated: false,
-        error: undefined,
-        list: undefined,
-        before: undefined,
-        after: undefined,
-        resolve: resolve as (outcome: unknown) => void,
-        reject,
-      }
-      this.#calls.add(call)
-      if (this.refusal) return this.#fail(call, refusedBy(this.refusal))
-      if (this.up) this.#send(call, now, call.begun)
-      if (!this.#sweep) this.#armSweep()
-    })
+    return new Promise((done, failed) => this.post(request, { done, failed }))
+  }
+
+  /** Does the same as `ask`, and tells the outcome to an object, later than this method returns. */
+  post<T>(request: Request<T>, to: Outcome<T>): void {
+    if (this.closed || this.refusal) {
+      const error = this.closed ? new LockClosedError() : refusedBy(this.refusal as Error)
+      return process.nextTick(() => this.#explain(request, error, to))
+    }
+    const now = this.clock.now()
+    const call: Call = {
+      request,
+      to: to as Outcome<unknown>,
+      begun: this.awake.at(now),
+      reply: undefined,
+      sent: 0,
+      sentAwake: 0,
+      place: 0,
+      turn: 0,
+      underway: false,
+      repeated: false,
+      error: undefined,
+      list: undefined,
+      before: undefined,
+      after: undefined,
+    }
+    this.#calls.add(call)
+    if (this.up) this.#send(call, now, call.begun)
+    if (!this.#sweep) this.#armSweep()
   }
 
   /**
@@ -218,46 +254,59 @@ export class Connection extends Reconnecting {
       this.#lastAnswer = call.sentAwake
       this.#doubtful = call.sent - this.#lastSign >= IDLE
     }
-    call.request.send(this.redis).then(
-      reply => {
-        const now = this.clock.now()
-        call.underway = false
-        this.#unanswered -= 1
-        this.#lastSign = now
-        this.#doubtful = false
-        this.accepted = true
-        this.answeredAt = this.#lastAnswer = this.awake.at(now)
-        this.trouble = undefined
-        const { turn } = call
-        const earlier = this.#order.behind.size > 0 ? this.#order.settled(call) : 0
-        if (earlier > turn && this.#calls.has(call)) {
-          call.repeated = true
-          return this.#sendAgain(call, earlier < Number.POSITIVE_INFINITY ? 0 : PAUSE)
-        }
-        if (this.#calls.has(call) && call.request.redirected?.(reply)) return this.#sendAgain(call, 0)
-        if (this.#heldBack.size > 0) this.#sendHeldBack()
-        if (!this.#calls.delete(call)) return
-        call.reply = reply
-        try {
-          call.resolve(call.request.read(call))
-        } catch (error) {
-          // The reply cannot be read. Only this call fails.
-          call.reject(error)
-        }
-      },
-      error => {
-        const now = this.clock.now()
-        call.underway = false
-        this.#unanswered -= 1
-        this.#lastAnswer = this.awake.at(now)
-        if (isReply(error)) {
-          this.#lastSign = now
-          this.#doubtful = false
-        }
-        this.#order.settled(call)
-        if (this.#calls.has(call)) this.#unknownOrRefused(call, error)
-      },
-    )
+    const text = this.#ready && call.request.text?.()
+    if (text) this.#ready!(new Sending(call, text, this))
+    else
+      call.request.send(this.redis).then(
+        reply => this.replied(call, reply),
+        error => this.refused(call, error),
+      )
+  }
+
+  /** Called when the server has answered a call. */
+  replied(call: Call, reply: unknown): void {
+    const now = this.clock.now()
+    call.underway = false
+    this.#unanswered -= 1
+    this.#lastSign = now
+    this.#doubtful = false
+    this.accepted = true
+    this.answeredAt = this.#lastAnswer = this.awake.at(now)
+    this.trouble = undefined
+    const { turn } = call
+    const earlier = this.#order.behind.size > 0 ? this.#order.settled(call) : 0
+    if (earlier > turn && this.#calls.has(call)) {
+      call.repeated = true
+      return this.#sendAgain(call, earlier < Number.POSITIVE_INFINITY ? 0 : PAUSE)
+    }
+    if (this.#calls.has(call) && call.request.redirected?.(reply)) return this.#sendAgain(call, 0)
+    if (this.#heldBack.size > 0) this.#sendHeldBack()
+    if (!this.#calls.delete(call)) return
+    call.reply = reply
+    const { to } = call
+    let outcome: unknown
+    try {
+      outcome = call.request.read(call)
+    } catch (error) {
+      // The reply cannot be read, or says that the request has failed. Only this call fails.
+      return to.failed(error as Error)
+    }
+    if (outcome instanceof Promise) settle(outcome, to)
+    else to.done(outcome)
+  }
+
+  /** Called when the server has refused a call, or the connection was lost. */
+  refused(call: Call, error: Error): void {
+    const now = this.clock.now()
+    call.underway = false
+    this.#unanswered -= 1
+    this.#lastAnswer = this.awake.at(now)
+    if (isReply(error)) {
+      this.#lastSign = now
+      this.#doubtful = false
+    }
+    this.#order.settled(call)
+    if (this.#calls.has(call)) this.#unknownOrRefused(call, error)
   }
 
   #sendHeldBack(): void {
@@ -310,14 +359,19 @@ export class Connection extends Reconnecting {
     this.#order.settled(call)
     this.#heldBack.delete(call)
     this.#sendHeldBack()
+    this.#explain(call.request, error, call.to)
+  }
+
+  #explain<T>(request: Request<T>, error: Error, to: Outcome<T>): void {
     const ofCall = error instanceof LockConnectionError && !(error instanceof WrongServer)
-    const explained = ofCall && call.request.explain?.(error, this)
-    if (explained instanceof Promise) call.resolve(explained)
-    else call.reject(explained || error)
+    const explained = ofCall && request.explain?.(error, this)
+    if (explained instanceof Promise) settle(explained, to)
+    else to.failed(explained || error)
   }
 
   protected wentUp(): void {
     this.arrived()
+    this.#ready ??= readyCommands(this.redis)
     this.#heldBack.clear()
     for (const call of [...this.#calls]) this.#send(call)
     this.#listener.up()

@@ -101,6 +101,7 @@ class WatchedMutex extends Mutex {
 }
 
 export class SimulatedClient implements Observer {
+  readonly listening = false
   readonly process: Process
   /** The connections to each server. */
   readonly wires: readonly Wire[]

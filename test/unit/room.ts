@@ -55,6 +55,7 @@ export class Room {
     })
     this.holding = new Holds(kind, schedule, this.table, {
       renewed: ({ claim }) => this.tell('renewed', claim.id),
+      context: () => undefined,
       released: ({ claim }) => this.tell('released', claim.id),
       lost: ({ claim }) => this.tell('lost', claim.id),
       failed,

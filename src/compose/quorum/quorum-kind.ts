@@ -18,6 +18,7 @@ import type {
   Tended,
 } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
+import { type Outcome, settle } from '../../outcome.ts'
 import type { Seat } from './ballot.ts'
 import type { Ballots } from './ballots.ts'
 import type { Floor } from './floor.ts'
@@ -59,7 +60,11 @@ export class QuorumKind implements Kind<LockState> {
   }
 
   /** Reserves no tokens for hand-offs within the client: a majority would first have to record the new holder. */
-  async attempt(claim: Claim, mode: 'try' | 'queue'): Promise<Granted | Refused> {
+  attempt(claim: Claim, mode: 'try' | 'queue', _: number, _waits: boolean, to: Outcome<Granted | Refused>): void {
+    settle(this.#attempt(claim, mode), to)
+  }
+
+  async #attempt(claim: Claim, mode: 'try' | 'queue'): Promise<Granted | Refused> {
     if (mode === 'queue') return this.#join(claim)
     for (let attempt = 1; ; attempt++) {
       const begun = this.#clock.now()
@@ -124,7 +129,11 @@ export class QuorumKind implements Kind<LockState> {
     if (ballot) await this.#ballots.end(ballot)
   }
 
-  async release(hold: HoldName): Promise<Released> {
+  release(hold: HoldName, _: number | undefined, to: Outcome<Released>): void {
+    settle(this.#release(hold), to)
+  }
+
+  async #release(hold: HoldName): Promise<Released> {
     const ballot = this.#ballots.get(hold.id)
     if (!ballot?.granted) return { ended: false }
     const used = this.#floor.next
@@ -143,7 +152,8 @@ export class QuorumKind implements Kind<LockState> {
       const release = async () => {
         if (!voted) return clearing.clear(ballot, i)
         seat.releasing = true
-        const released = await kind.release(hold, used || undefined).finally(() => (seat.releasing = false))
+        const asked = new Promise<Released>((done, failed) => kind.release(hold, used || undefined, { done, failed }))
+        const released = await asked.finally(() => (seat.releasing = false))
         tally.add(released.ended ? 'ended' : 'gone')
         this.#ballots.released(ballot, i)
         for (const { id, grant } of released.successors ?? []) {

@@ -31,7 +31,7 @@ export class Mutex extends QueuedKind {
   }
 
   vote(claim: Claim, mode: VoteMode, floor: number, returned?: number): Promise<Vote> {
-    return this.attempt(claim, mode, 0, false, floor, returned)
+    return new Promise((done, failed) => this.attempt(claim, mode, 0, false, { done, failed }, floor, returned))
   }
 
   async pass({ key, id }: HoldName, heir: Heir, token: number): Promise<Passed | undefined> {
