@@ -32,7 +32,7 @@ import { List, type Listed } from '../list.ts'
 import { type Outcome, settle } from '../outcome.ts'
 import type { Destination } from './destination.ts'
 import { Order, type Sent } from './order.ts'
-import { type Ready, readyCommands } from './ready-command.ts'
+import { readyCommands } from './ready-command.ts'
 import { Reconnecting, SHORTEST_GREETING } from './reconnecting.ts'
 import { isDemoted, isPassing, isReply, isUninvited, WrongServer } from './refusals.ts'
 import type { Answer, Request } from './request.ts'
@@ -67,35 +67,6 @@ interface Call extends Answer<unknown>, Sent, Listed<Call> {
   error: Error | undefined
 }
 
-/** One sending of a call. */
-class Sending implements Ready {
-  readonly text: string
-  readonly #call: Call
-  readonly #connection: Connection
-
-  constructor(call: Call, text: string, connection: Connection) {
-    this.#call = call
-    this.text = text
-    this.#connection = connection
-  }
-
-  get key(): string {
-    return this.#call.request.key ?? ''
-  }
-
-  get args(): readonly string[] {
-    return this.#call.request.args ?? []
-  }
-
-  replied(reply: unknown): void {
-    this.#connection.replied(this.#call, reply)
-  }
-
-  refused(error: Error): void {
-    this.#connection.refused(this.#call, error)
-  }
-}
-
 export interface ConnectionListener {
   up(): void
   /**
@@ -124,7 +95,7 @@ export class Connection extends Reconnecting {
   readonly #writes: Writes
   readonly #order = new Order()
   /** Sends a request whose text is ready; undefined before the first connection, or if this ioredis cannot. */
-  #ready: ReturnType<typeof readyCommands>
+  #ready: ((call: Call, text: string) => void) | undefined
   /** Calls that have not settled, oldest first. */
   readonly #calls = new List<Call>()
   /** Calls that are not sent yet because of their order. Nearly always empty. */
@@ -255,7 +226,7 @@ export class Connection extends Reconnecting {
       this.#doubtful = call.sent - this.#lastSign >= IDLE
     }
     const text = this.#ready && call.request.text?.()
-    if (text) this.#ready!(new Sending(call, text, this))
+    if (text) this.#ready!(call, text)
     else
       call.request.send(this.redis).then(
         reply => this.replied(call, reply),
@@ -371,7 +342,7 @@ export class Connection extends Reconnecting {
 
   protected wentUp(): void {
     this.arrived()
-    this.#ready ??= readyCommands(this.redis)
+    this.#ready ??= readyCommands(this.redis, this)
     this.#heldBack.clear()
     for (const call of [...this.#calls]) this.#send(call)
     this.#listener.up()

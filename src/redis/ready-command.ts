@@ -8,26 +8,30 @@
  * `evalsha`.
  */
 import type { Cluster, Command, Redis } from 'ioredis'
+import type { Request } from './request.ts'
 
-/** A request whose text is known, and which receives its reply. */
-export interface Ready {
-  /** The first key, which decides about the slot. */
-  readonly key: string
-  /** The whole command, as it is written to the socket. */
-  readonly text: string
-  /** The arguments after the name of the command, for logs, traces and errors. */
-  readonly args: readonly string[]
-  replied(reply: unknown): void
-  refused(error: Error): void
+/** A call whose text is known. */
+interface Call {
+  readonly request: Request<unknown>
 }
 
-/** Returns a function that sends requests as EVALSHA; undefined if this ioredis lacks what it needs. */
-export function readyCommands(redis: Redis | Cluster): ((request: Ready) => void) | undefined {
+/** Receives the replies. */
+interface Receiver<C> {
+  replied(call: C, reply: unknown): void
+  refused(call: C, error: Error): void
+}
+
+/** Returns a function that sends calls as EVALSHA; undefined if this ioredis lacks what it needs. */
+export function readyCommands<C extends Call>(
+  redis: Redis | Cluster,
+  receiver: Receiver<C>,
+): ((call: C, text: string) => void) | undefined {
   const pattern = commandOf(redis)
   if (!pattern) return undefined
 
   class ReadyCommand {
-    readonly request: Ready
+    readonly call: C
+    readonly text: string
     isTraced = false
     protocol: number | undefined
     replyMapping: unknown
@@ -35,35 +39,36 @@ export function readyCommands(redis: Redis | Cluster): ((request: Ready) => void
     readonly resolve: (reply: unknown) => void
     reject: (error: Error) => void
 
-    constructor(request: Ready) {
-      this.request = request
+    constructor(call: C, text: string) {
+      this.call = call
+      this.text = text
       this.resolve = reply => {
         // An error that is thrown here would break the parser, and later replies would go to other requests.
         try {
-          request.replied((this as unknown as Command).transformReply(reply as Buffer))
+          receiver.replied(call, (this as unknown as Command).transformReply(reply as Buffer))
         } catch (error) {
           process.nextTick(() => {
             throw error
           })
         }
       }
-      this.reject = error => request.refused(error)
+      this.reject = error => receiver.refused(call, error)
     }
 
     get args(): readonly string[] {
-      return this.request.args
+      return this.call.request.args ?? []
     }
 
     get keys(): string[] {
-      return [this.request.key]
+      return [this.call.request.key ?? '']
     }
 
     toWritable(): string {
-      return this.request.text
+      return this.text
     }
   }
   Object.setPrototypeOf(ReadyCommand.prototype, pattern)
-  return request => void redis.sendCommand(new ReadyCommand(request) as unknown as Command)
+  return (call, text) => void redis.sendCommand(new ReadyCommand(call, text) as unknown as Command)
 }
 
 /** Returns an EVALSHA that ioredis has made, and that is not sent; undefined if this cannot be done. */

@@ -360,6 +360,8 @@ function textOfCall({ head, keys, args }: Loaded, names: Values & Written, value
   if (known?.keys !== keys) {
     const [count, text] = bulks(keys, names)
     known = { keys, count, text: bulk(String(count)) + text }
+    // What is put together from parts keeps all of them, until somebody reads it.
+    known.text.charCodeAt(0)
     names[written] = known
   }
   const [count, text] = bulks(args, values)
