@@ -34,7 +34,7 @@ const common = {
 /** Names of test files that take long. They begin first, in this order. */
 const early = [
   ...['docs/blocks', 'nestjs/nestjs', 'bench/run', 'cli/bad-input', 'simulation/simulation', 'cli/away'],
-  ...['cli/topologies', 'simulation/turns', 'contract/quorum-away', 'scenarios/many-holds'],
+  ...['cli/topologies', 'simulation/waits', 'contract/quorum-away', 'scenarios/many-holds'],
   ...['scenarios/exclusion', 'contract/quorum-errors', 'contract/renewal', 'examples/transfer', 'contract/errors'],
   ...['scenarios/many-leases', 'local-redis/package-cache', 'demo/demo', 'package/installed'],
   ...['contract/lease', 'contract/putting-off', 'contract/server-states', 'bench/cli'],

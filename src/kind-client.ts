@@ -4,6 +4,7 @@
  *      LockClient ──▶ KindClient ─┬─▶ KeyState ─▶ Io ─┬─▶ Kind ─▶ Redis      key/: waiting for the grant
  *                                 └─▶ Holds ──────────┘                       and keeping it
  */
+import { AsyncResource } from 'node:async_hooks'
 import type { Backend } from './backend.ts'
 import { type Clock, toMicros } from './clock.ts'
 import { type Details, type HolderInfo, LockClosedError, outageOf, outOfReach, rejection } from './errors.ts'
@@ -43,6 +44,8 @@ export interface Happenings {
 
 /** Receives every event as it happens. */
 export interface Observer {
+  /** Whether somebody listens to `waiting`, `acquired` or `released`. These run in the async context of their call. */
+  readonly listening: boolean
   tell<H extends keyof Happenings>(what: H, ...about: Happenings[H]): void
 }
 
@@ -98,7 +101,7 @@ export class KindClient<State = unknown> {
     const keeping = kind.background ? new Schedule(kind.background.clock) : this.#schedule
     this.#table = new Table(this.#schedule)
     this.io = new Io(kind, channels, this.#schedule, patience, this.#table, {
-      waiting: waiter => observer.tell('waiting', waiter, this),
+      waiting: waiter => within(waiter.wish.context, () => observer.tell('waiting', waiter, this)),
       doubt: (id, token) => this.holding.doubt(id, token),
       release: hold => this.holding.endings.begin(hold),
       left: hold => this.holding.endings.recent?.add(hold),
@@ -110,10 +113,11 @@ export class KindClient<State = unknown> {
         stats.renewed += 1
         observer.tell('renewed', hold)
       },
-      released: (hold, held) => {
+      released: (hold, held, context) => {
         stats.ended('released', held)
-        observer.tell('released', hold, held)
+        within(context, () => observer.tell('released', hold, held))
       },
+      context: () => (observer.listening ? new AsyncResource('RELEASE') : undefined),
       lost: (hold, loss, held) => {
         stats.ended('lost', held)
         observer.tell('lost', hold, loss)
@@ -174,6 +178,7 @@ export class KindClient<State = unknown> {
       rejectLate: call.rejectLate,
       mayReenter,
       after: mayReenter ? this.holding.record(key, owner) : undefined,
+      context: this.#host.observer.listening ? new AsyncResource('LOCK') : undefined,
     }
     return new Promise<Lease | T>((resolve, reject) => {
       let unlimited: (() => void) | undefined
@@ -238,9 +243,9 @@ export class KindClient<State = unknown> {
     else if (waiter) waiter.latest = token + 1
   }
 
-  /** Called when another client, `by`, announces that the lock is free. The head of the line tries when it is its turn. */
-  unlocked(key: string, by: string | undefined): void {
-    this.#table.states.get(key)?.unlocked(by, this.#host.clock.now())
+  /** Called when another client announces that the lock is free. The head of the line tries. */
+  unlocked(key: string): void {
+    this.#table.states.get(key)?.unlocked(this.#host.clock.now())
   }
 
   /** Called when the owner with this name holds the lock, so that the owner's other waiters can re-enter. */
@@ -281,15 +286,21 @@ export class KindClient<State = unknown> {
   }
 
   #take(waiter: Waiter, grant: Granted, { renew, maxHold }: CallTerms, now: number): Lease {
-    const { claim, since, handoff, alone } = waiter
+    const { claim, since, handoff } = waiter
     const { stats, observer } = this.#host
-    const hold = this.holding.take({ claim, since, renew, maxHold, alone }, grant, now)
+    const hold = this.holding.take({ claim, since, renew, maxHold }, grant, now)
     this.#lossNews?.add(hold)
     const lease = new Lease(hold, this.holding)
     hold.lease = lease
     stats.acquired(hold.via, hold.waited)
     if (handoff !== undefined) stats.handedOff(handoff)
-    observer.tell('acquired', hold, waiter)
+    within(waiter.wish.context, () => observer.tell('acquired', hold, waiter))
     return lease
   }
+}
+
+/** Runs `tell` in the async context that was captured; replies of Redis arrive in another one. */
+function within(context: AsyncResource | undefined, tell: () => void): void {
+  if (context) context.runInAsyncScope(tell)
+  else tell()
 }

@@ -11,6 +11,7 @@
 import type { Clock } from './clock.ts'
 import type { LockError } from './errors.ts'
 import type { HolderState, WaiterState } from './lock-state.ts'
+import type { Outcome } from './outcome.ts'
 
 /**
  * How a grant came about. `immediate`: the lock was free. `handoff`: the previous holder's release passed the lock to
@@ -39,7 +40,7 @@ export interface Channels {
 }
 
 /** What one call of `lock` or `tryLock` asks for. */
-export interface Claim {
+export interface Claim extends HoldName {
   readonly key: string
   /** An unguessable id of the waiter, and later of its hold. */
   readonly id: string
@@ -162,8 +163,6 @@ export interface Tended {
 export interface Released {
   /** Whether the hold still existed, so that this call ended it. */
   readonly ended: boolean
-  /** How many clients received the message that the lock is free. If this client listens, it is one of them. */
-  readonly heard: number
   /** The waiters of this client that got the lock from this release. In an exclusive kind, at most one. */
   readonly successors?: readonly Successor[]
 }
@@ -179,6 +178,8 @@ export interface HoldName {
   readonly id: string
   /** As in the claim: the release of the hold has to say that there is one. */
   readonly minHold?: number | undefined
+  /** The names of the lock's keys in Redis, once the kind has needed them. Only the kind writes it. */
+  names?: Names | undefined
 }
 
 /** The waiter that gets a lock by a hand-off within the client. */
@@ -246,11 +247,6 @@ export interface Kind<State = unknown> {
   readonly shared: boolean
   /** Whether an owner that holds the lock may take it again. */
   readonly reentrant: boolean
-  /**
-   * Whether unfair waiters of different clients take turns (key/others.ts). True only for kinds in which exactly one
-   * waiter can get the lock after a release.
-   */
-  readonly inTurns: boolean
   /** The options of calls that this kind does not have. */
   readonly lacks?: readonly ('maxWaiters' | 'rejectLate')[]
   /**
@@ -264,7 +260,7 @@ export interface Kind<State = unknown> {
    * `reserve` tokens are reserved for hand-offs within the client. `waits`: Redis has answered an earlier request of the
    * same call. Such a call was waiting before its owner began to hold elsewhere, so it is never refused as a deadlock.
    */
-  attempt(claim: Claim, mode: 'try' | 'queue', reserve: number, waits: boolean): Promise<Granted | Refused>
+  attempt(claim: Claim, mode: 'try' | 'queue', reserve: number, waits: boolean, to: Outcome<Granted | Refused>): void
   /**
    * Sends the heartbeat of the queued waiters of one key. The reply contains grants whose message was lost. If Redis has
    * lost a waiter from the queue, the heartbeat puts the waiter back. Absent: the kind has no fair queue, so all its
@@ -294,7 +290,7 @@ export interface Kind<State = unknown> {
   /** Releases a grant whose waiter no longer waits. */
   giveBack(hold: HoldName): Promise<void>
   /** Ends a hold. `used`: the last token that this client issued in hand-offs; undefined: it issued none. */
-  release(hold: HoldName, used?: number): Promise<Released>
+  release(hold: HoldName, used: number | undefined, to: Outcome<Released>): void
   /**
    * Renews several holds whose keys are in one place (see `placeOf`). Each hold then lasts `ms` from now. A hold with
    * `ms` 0 is not renewed; the result says whether it exists, and until when. With the option `replicas`, each hold
@@ -520,4 +516,13 @@ export interface Runner<S extends ScriptSet> {
     read?: (reply: Reply<S[N]>) => T | Promise<T>,
     instead?: (status: unknown) => keyof S | undefined,
   ): Promise<T>
+  /** Does the same as `run`, and tells the outcome to an object. */
+  post<N extends keyof S, T>(
+    name: N,
+    keys: KeysOf<S[N]>,
+    args: ArgsOf<S[N]>,
+    read: (reply: Reply<S[N]>) => T | Promise<T>,
+    to: Outcome<T>,
+    instead?: (status: unknown) => keyof S | undefined,
+  ): void
 }

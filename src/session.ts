@@ -78,7 +78,7 @@ export class Session {
         const own = by === backend.ids.client
         if (own && !this.#sides) return
         this.#about(lock, (client, key) => {
-          if (!own || client.keys.root === this.#sides) client.unlocked(key, by)
+          if (!own || client.keys.root === this.#sides) client.unlocked(key)
         })
       },
       entered: (lock, owner) => this.#about(lock, (client, key) => client.entered(key, owner)),

@@ -10,24 +10,42 @@
  *      two callers could wait for each other for ever: A was refused x and keeps the later part y, while B has x and
  *      waits for y.
  *   3. The missing parts are waited for one after the other, within the rest of the timeout. A single attempt does not
- *      wait. It only asks for each of them again, for a moment (insistence.ts).
+ *      wait. So of several single attempts at one moment, each may be refused a part that another has only until it
+ *      gives it back.
  *
  * If a part is lost while another is waited for, the wait ends. Whenever a wait fails, the parts that were taken before
  * are given back in the background.
  */
 
 import { toMicros } from '../clock.ts'
-import { LockArgumentError, LockConnectionError, LockTimeoutError } from '../errors.ts'
+import { type HolderInfo, LockArgumentError, LockConnectionError, LockTimeoutError } from '../errors.ts'
 import type { Lease } from '../key/lease.ts'
 import type { Caller, KeyedLock } from '../lock.ts'
 import type { LockOptions } from '../options.ts'
 import { callTermsOf } from '../settings.ts'
 import { type Holdable, type Using, using, wrapped } from '../using.ts'
 import { Follower } from './follower.ts'
-import { attempt, Insistence, type Tried } from './insistence.ts'
 import { MultiLease } from './multi-lease.ts'
 
 const NEVER = Number.POSITIVE_INFINITY
+
+/** The outcome of one attempt at one part. */
+interface Tried {
+  readonly part: KeyedLock
+  readonly lease: Lease | null
+  /** The holder because of which the attempt was refused; undefined if it is not known. */
+  readonly holder?: HolderInfo | undefined
+  /** Why the attempt has no answer; absent: it has one. */
+  readonly error?: LockConnectionError
+}
+
+async function attempt(part: KeyedLock, options: LockOptions): Promise<Tried> {
+  let holder: HolderInfo | undefined
+  const lease = await part.tryLock({ ...options, timeout: 0 }, found => {
+    holder = found
+  })
+  return { part, lease, holder }
+}
 
 /**
  * Several locks, of any kind, that are taken together. Made by `LockClient.all`.
@@ -81,8 +99,8 @@ export class MultiLock {
   }
 
   /**
-   * Makes one attempt at all of the locks. If several such attempts come at the same moment, and no other caller has
-   * these locks, one of them gets them. With `timeout`, waits for all of the locks together, for at most that time.
+   * Makes one attempt at all of the locks. If several such attempts come at the same moment, all of them may be refused.
+   * With `timeout`, waits for all of the locks together, for at most that time.
    * @returns a lease of all of them, or null if one of them is taken
    * @throws what `lock` throws, except LockTimeoutError
    * @since 0.2.0
@@ -149,17 +167,15 @@ export class MultiLock {
       refused = missing.some(({ lease, error }) => !lease && !error)
       const unanswered = refused ? undefined : missing[0]?.error
       for (const { signal } of leases) end.follow(signal)
-      const insistence = timeout === 0 ? new Insistence(options, waited(), end, clock) : undefined
-      insistence?.check(missing)
-      for (const { part } of missing) {
+      for (const { part, holder } of missing) {
         const left = Math.max(0, timeout - waited())
         // The first attempt did not get this part, and no time is left to ask for it again.
-        if (!insistence && left === 0) {
+        if (left === 0) {
           if (unanswered && !blocking) throw unanswered
-          throw new LockTimeoutError(part.key, timeout, undefined, undefined, unanswered?.of())
+          throw new LockTimeoutError(part.key, timeout, holder, undefined, unanswered?.of())
         }
         const waits = { ...options, timeout: left, signal: end.signal }
-        const lease = await (insistence?.ask(part, leases.length > 0) ?? part[blocking ? 'lock' : 'tryLock'](waits))
+        const lease = await part[blocking ? 'lock' : 'tryLock'](waits)
         if (!lease) throw new LockTimeoutError(part.key, timeout)
         leases.push(lease)
         end.follow(lease.signal)
@@ -188,7 +204,7 @@ export class MultiLock {
       this.#parts.map(part =>
         attempt(part, options).catch((error): Tried => {
           if (once || !(error instanceof LockConnectionError)) throw error
-          return { part, lease: null, holder: undefined, age: 0, error }
+          return { part, lease: null, error }
         }),
       ),
     )

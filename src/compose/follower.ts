@@ -1,8 +1,4 @@
-import { awake, type Clock } from '../clock.ts'
-import { limit, onAbort } from '../key/limits.ts'
-
-/** The reason of a signal that aborted because a time was over. */
-export const late = Symbol('late')
+import { onAbort } from '../key/limits.ts'
 
 /**
  * Makes a signal that aborts with the first of the signals that it follows. `AbortSignal.any` would do the same, but
@@ -17,12 +13,7 @@ export class Follower extends AbortController {
     else this.#left.push(onAbort(signal, () => this.abort(signal.reason)))
   }
 
-  /** Aborts with `late` after this many ms of the clock in which the process ran. */
-  abortAfter(ms: number, clock: Clock): void {
-    this.#left.push(limit(undefined, ms, awake(clock), () => this.abort(late)) as () => void)
-  }
-
-  /** Ends what `follow` and `abortAfter` have begun. Nothing of it is left in the followed signals. */
+  /** Ends what `follow` has begun. Nothing of it is left in the followed signals. */
   stop(): void {
     for (const leave of this.#left.splice(0)) leave()
   }

@@ -38,23 +38,23 @@ export class Endings {
 
   /** Releases a hold in Redis in the background. Only `close` waits for the answer. */
   begin(name: HoldName, used?: number, failed = this.#listener.failed): void {
-    const ended = this.#kind
-      .release(name, used)
-      .then(
-        released => {
+    const ended = new Promise<void>(over =>
+      this.#kind.release(name, used, {
+        done: released => {
           const now = this.#clock.now()
           this.recent?.add(name, used, now)
           this.#listener.released(name.key, released, now)
+          over()
         },
-        error => {
+        failed: error => {
           this.#listener.unanswered(name.key)
           failed(error)
+          over()
         },
-      )
-      .then(() => {
-        this.#running.delete(ended)
-      })
+      }),
+    )
     this.#running.add(ended)
+    ended.then(() => this.#running.delete(ended))
   }
 
   /**

@@ -14,6 +14,7 @@
 import { surelyUntil, toMicros } from '../clock.ts'
 import type { LockClosedError, LockLostError } from '../errors.ts'
 import type { Claim, Granted, HoldName, Prolonging, Via } from '../kind.ts'
+import type { Listed } from '../list.ts'
 import type { Run } from './run.ts'
 
 /** The reason for a lost hold: its client was closed, or the hold ended in another way, such as by its lease. */
@@ -38,8 +39,6 @@ export interface Asked {
   /** Whether the lease is renewed automatically. Renewal stops `maxHold` ms after the grant. */
   readonly renew: boolean
   readonly maxHold: number
-  /** Whether the lock seems to have no waiters in other clients (`KeyState.alone`). */
-  readonly alone: boolean
 }
 
 /** A question to Redis about a hold. It asks Redis to prolong the hold, or only asks whether the hold exists. */
@@ -64,7 +63,7 @@ const PROVEN = 0.8
 const CONFIRM_AFTER = 25
 const NEVER = Number.POSITIVE_INFINITY
 
-export class Hold {
+export class Hold implements Listed<Hold> {
   readonly claim: Claim
   /**
    * The name by which Redis knows the hold. After a hand-off within this client, Redis still uses the name of the first
@@ -88,6 +87,9 @@ export class Hold {
   readonly renewUntil: number
   /** The hold's number among the client's holds, in the order of their grants. */
   readonly number: number
+  list: Listed<Hold>['list']
+  before: Hold | undefined
+  after: Hold | undefined
   /** The hold's entry in the schedule (schedule.ts). */
   slot = -1
   dueAt = NEVER

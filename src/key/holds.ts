@@ -12,9 +12,11 @@
  * the event loop. B may release the lock a few microtasks before A asks for it again. But B's release waits until the
  * end of the turn. By then A is a waiter, so B hands the lock on to A.
  */
+import type { AsyncResource } from 'node:async_hooks'
 import pTimeout from 'p-timeout'
 import { LockClosedError, LockConnectionError, LockError, LockLostError, named, rejection, traced } from '../errors.ts'
 import type { Announced, Granted, Holder, Kind, Released } from '../kind.ts'
+import type { Outcome } from '../outcome.ts'
 import { Endings } from './endings.ts'
 import { type Asked, Hold } from './hold.ts'
 import { type HoldListener, Keeping } from './keeping.ts'
@@ -28,8 +30,31 @@ const UNCONFIRMED = 'Redis did not confirm the release, so the lock may become f
 
 const yes = Promise.resolve(true)
 
-/** Resolves after all code that can run now has run, without waiting for I/O or a timer. */
-const endOfTurn = () => new Promise<void>(resolve => process.nextTick(resolve))
+/** Settles the promise of a release. */
+type Resolve = (outcome: boolean | Promise<never>) => void
+
+/** The release of a hold that Redis was asked for. */
+class Releasing implements Outcome<Released> {
+  readonly #holds: Holds
+  readonly hold: Hold
+  readonly resolve: Resolve
+  readonly context: AsyncResource | undefined
+
+  constructor(holds: Holds, hold: Hold, resolve: Resolve, context: AsyncResource | undefined) {
+    this.#holds = holds
+    this.hold = hold
+    this.resolve = resolve
+    this.context = context
+  }
+
+  done(answer: Released): void {
+    this.#holds.released(this, answer)
+  }
+
+  failed(error: Error): void {
+    this.#holds.unreleased(this, error)
+  }
+}
 
 export class Holds extends Keeping implements Succession {
   readonly endings: Endings
@@ -60,7 +85,7 @@ export class Holds extends Keeping implements Succession {
   take(asked: Asked, grant: Granted | Inherited, now: number): Hold {
     // The key has a state, because it has the waiter.
     const state = this.table.states.get(asked.claim.key) as KeyState
-    const begun = grant.block ? state.runOf(asked.claim, grant, now, asked.alone, this.#records) : undefined
+    const begun = grant.block ? state.runOf(asked.claim, grant, now, this.#records) : undefined
     const run = 'run' in grant ? grant.run : begun
     const hold = new Hold(asked, grant, run, now, this.#count++)
     this.table.holds.set(hold.name.id, hold)
@@ -129,31 +154,30 @@ export class Holds extends Keeping implements Succession {
     const wait = hold.run !== undefined && state?.wantsHeir(hold, now) === true
     return new Promise<boolean>(resolve => {
       if (!hold.release(resolve)) return resolve(false)
-      if (hold.run && !wait) this.endRun(hold.run)
-      const released = wait ? this.#handOnOrRelease(hold) : this.kind.release(hold.name, hold.run?.last)
-      released.then(
-        // `answer`: undefined if the lock was handed on.
-        answer => {
-          if (answer) {
-            const now = this.clock.now()
-            this.endings.recent?.add(hold.name, hold.run?.last, now)
-            this.#follow(hold.key, answer, now)
-            if (answer.ended) this.listener.released(hold, now - hold.since)
-            else this.lose(hold, 'Redis no longer knew this hold when it was released')
-          }
-          hold.end()
-          this.remove(hold)
-          resolve(answer?.ended ?? true)
-        },
-        error => {
-          this.wake(hold.key)
-          const pending = hold.state.is === 'releasing'
-          hold.end()
-          this.remove(hold)
-          if (pending) resolve(rejection(named(hold.key, error)))
-        },
-      )
+      if (wait) return process.nextTick(queueMicrotask, () => this.#handOnOrRelease(hold, resolve))
+      this.#release(hold, resolve)
     })
+  }
+
+  /** Called when Redis has answered the release of a hold. */
+  released({ hold, resolve, context }: Releasing, answer: Released): void {
+    const now = this.clock.now()
+    this.endings.recent?.add(hold.name, hold.run?.last, now)
+    this.#follow(hold.key, answer, now)
+    if (answer.ended) this.listener.released(hold, now - hold.since, context)
+    else this.lose(hold, 'Redis no longer knew this hold when it was released')
+    hold.end()
+    this.remove(hold)
+    resolve(answer.ended)
+  }
+
+  /** Called when the release of a hold has failed. */
+  unreleased({ hold, resolve }: Releasing, error: Error): void {
+    this.wake(hold.key)
+    const pending = hold.state.is === 'releasing'
+    hold.end()
+    this.remove(hold)
+    if (pending) resolve(rejection(named(hold.key, error)))
   }
 
   /**
@@ -203,7 +227,7 @@ export class Holds extends Keeping implements Succession {
    * `releaseAll`.
    */
   loseAll(): void {
-    for (const hold of [...this.table.holds.values()]) {
+    for (const hold of this.table.holds.values().sort((a, b) => a.number - b.number)) {
       this.expire(hold, this.clock.now())
       if (hold.state.is !== 'held') continue
       this.declareLost(hold, new LockClosedError(hold.key))
@@ -234,21 +258,22 @@ export class Holds extends Keeping implements Succession {
    * Waits for the end of the event loop's turn. Then hands the lock on, or releases it in Redis if no waiter of this
    * client can take it. The head of this file says why.
    */
-  async #handOnOrRelease(hold: Hold): Promise<Released | undefined> {
-    await endOfTurn()
-    if (this.table.states.get(hold.key)?.handOn(hold, this.clock.now())) return undefined
+  #handOnOrRelease(hold: Hold, resolve: Resolve): void {
+    if (this.table.states.get(hold.key)?.handOn(hold, this.clock.now())) resolve(true)
+    else this.#release(hold, resolve)
+  }
+
+  #release(hold: Hold, resolve: Resolve): void {
     if (hold.run) this.endRun(hold.run)
-    return this.kind.release(hold.name, hold.run?.last)
+    this.kind.release(hold.name, hold.run?.last, new Releasing(this, hold, resolve, this.listener.context()))
   }
 
   /** Applies the reply to a release in Redis. Redis may have passed the lock on to waiters of this client. */
-  #follow(key: string, { heard, successors }: Released, now: number): void {
+  #follow(key: string, { successors }: Released, now: number): void {
     for (const { id, grant } of successors ?? []) {
       if (!this.granted(id, grant, now)) this.endings.giveBack({ key, id })
     }
-    const { states } = this.table
-    if (heard > 0) this.table.of(key).released(heard, now)
-    else states.get(key)?.released(heard, now)
+    this.table.states.get(key)?.released(now)
   }
 
   /**

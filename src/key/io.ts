@@ -8,6 +8,7 @@
 import { type AwakeClock, awake, type Clock, mayBeOver } from '../clock.ts'
 import { LockClosedError, type LockConnectionError, LockQueueFullError, outOfReach } from '../errors.ts'
 import type { Channels, Granted, HoldName, Kind, Refused } from '../kind.ts'
+import type { Outcome } from '../outcome.ts'
 import { Cleanups } from './cleanups.ts'
 import { FairAfter } from './fair-after.ts'
 import { type KeyState, UNDO_PAUSE } from './key-state.ts'
@@ -59,9 +60,32 @@ const LONGEST_PAUSE = 60_000
 /** If a fair waiter's subscriptions take less than this many ms, that time does not count against its patience. */
 const AT_ONCE = 50
 
+/** One attempt that was sent for a waiter. `begun`: when, on the clock of `awake`, if the head of a line asks. */
+class Asked implements Outcome<Granted | Refused> {
+  /** Whether the attempt was sent again, because its first reply came late. */
+  again = false
+
+  constructor(
+    readonly io: Io,
+    readonly state: Key,
+    readonly waiter: Waiter,
+    readonly attempt: Attempt,
+    readonly join: boolean,
+    readonly reserve: boolean,
+    readonly begun: number,
+  ) {}
+
+  done(answer: Granted | Refused): void {
+    this.io.answered(this, answer)
+  }
+
+  failed(error: Error): void {
+    this.io.failed(this, error)
+  }
+}
+
 export class Io implements Port {
   readonly shared: boolean
-  readonly inTurns: boolean
   readonly local: boolean
   readonly confirms: boolean
   readonly patience: number
@@ -90,7 +114,6 @@ export class Io implements Port {
   ) {
     const { clock } = schedule
     this.shared = kind.shared
-    this.inTurns = kind.inTurns
     this.local = kind.background !== undefined
     this.confirms = kind.confirm !== undefined
     this.patience = patience.outage
@@ -156,7 +179,7 @@ export class Io implements Port {
   refuse(which: (waiter: Waiter) => boolean): void {
     // There may be very many waiters, so they all get the same error here. Each caller then gets a copy of it.
     let closed: LockClosedError | undefined
-    for (const waiter of [...this.#table.waiters.values()]) {
+    for (const waiter of this.#table.waiters.values().sort((a, b) => a.since - b.since)) {
       if (!which(waiter)) continue
       closed ??= new LockClosedError()
       this.end(waiter, closed)
@@ -226,7 +249,7 @@ export class Io implements Port {
    */
   look(key?: string, ms?: number): void {
     const now = this.#clock.now()
-    for (const state of key === undefined ? [...this.#table.states.values()] : [this.#table.states.get(key)]) {
+    for (const state of key === undefined ? this.#table.states.values() : [this.#table.states.get(key)]) {
       if (!state || state.waiting === 0) continue
       if (ms === undefined) state.look(now)
       else if (ms >= 0) state.lookWithin(ms, now)
@@ -241,37 +264,45 @@ export class Io implements Port {
 
   ask(state: Key, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean, sent: number): void {
     const begun = attempt === 'as-head' ? this.#awake.at(sent) : 0
-    const mode = join ? 'queue' : 'try'
-    let again = false
-    const answered = (answer: Granted | Refused) => {
-      const now = this.#clock.now()
-      // If the reply took longer than the lease that it grants, the lease may be over. So the waiter asks again with
-      // the same id. The answer is the same grant with a later deadline, or a new grant if the first has expired. The
-      // waiter asks only once more, because the lease may be shorter than any round trip to Redis.
-      if (answer.granted && this.mayBeOver(waiter, answer.deadline, now) && waiter.waits && !again) {
-        again = true
-        return void this.#kind.attempt(waiter.claim, mode, reserve ? BLOCK : 0, true).then(answered, failed)
-      }
-      if (waiter.wish.mode === 'once') this.#single.answered(waiter)
-      else if (attempt === 'as-head') state.silence = undefined
-      else if (attempt === 'to-join' && this.#joining.size > 0) this.#endJoining(waiter)
-      state.answered(waiter, attempt, join, answer, now)
+    this.#attempt(new Asked(this, state, waiter, attempt, join, reserve, begun), waiter.answered)
+  }
+
+  #attempt(asked: Asked, waits: boolean): void {
+    this.#kind.attempt(asked.waiter.claim, asked.join ? 'queue' : 'try', asked.reserve ? BLOCK : 0, waits, asked)
+  }
+
+  /** Called when Redis has answered an attempt. */
+  answered(asked: Asked, answer: Granted | Refused): void {
+    const { state, waiter, attempt, join } = asked
+    const now = this.#clock.now()
+    // If the reply took longer than the lease that it grants, the lease may be over. So the waiter asks again with
+    // the same id. The answer is the same grant with a later deadline, or a new grant if the first has expired. The
+    // waiter asks only once more, because the lease may be shorter than any round trip to Redis.
+    if (answer.granted && this.mayBeOver(waiter, answer.deadline, now) && waiter.waits && !asked.again) {
+      asked.again = true
+      return this.#attempt(asked, true)
     }
-    // Redis may execute an attempt after it has failed here. If the waiter has given up, a cleanup has been sent as
-    // well, but Redis may execute the attempt after that cleanup. So `takeBack` sends another cleanup.
-    const failed = (error: Error) => {
-      if (error instanceof LockQueueFullError) return state.turnedAway(waiter, error, this.#clock.now())
-      const { claim } = waiter
-      // The caller has used the lock, which may be taken until its `minHold` has passed.
-      const used = waiter.state === 'holding' && claim.minHold && !this.#table.holds.has(claim.id)
-      if (used) this.#listener.release(claim)
-      else if (!waiter.waits) state.takeBack(waiter)
-      if (attempt === 'to-re-enter') return
-      this.#endJoining(waiter)
-      state.end(waiter, error, this.#clock.now())
-      if (attempt === 'as-head') this.#headFailed(state, begun, error)
-    }
-    this.#kind.attempt(waiter.claim, mode, reserve ? BLOCK : 0, waiter.answered).then(answered, failed)
+    if (waiter.wish.mode === 'once') this.#single.answered(waiter)
+    else if (attempt === 'as-head') state.silence = undefined
+    else if (attempt === 'to-join' && this.#joining.size > 0) this.#endJoining(waiter)
+    state.answered(waiter, attempt, join, answer, now)
+  }
+
+  /**
+   * Called when an attempt has failed. Redis may execute the attempt after that. If the waiter has given up, a cleanup
+   * has been sent as well, but Redis may execute the attempt after that cleanup. So `takeBack` sends another cleanup.
+   */
+  failed({ state, waiter, attempt, begun }: Asked, error: Error): void {
+    if (error instanceof LockQueueFullError) return state.turnedAway(waiter, error, this.#clock.now())
+    const { claim } = waiter
+    // The caller has used the lock, which may be taken until its `minHold` has passed.
+    const used = waiter.state === 'holding' && claim.minHold && !this.#table.holds.has(claim.id)
+    if (used) this.#listener.release(claim)
+    else if (!waiter.waits) state.takeBack(waiter)
+    if (attempt === 'to-re-enter') return
+    this.#endJoining(waiter)
+    state.end(waiter, error, this.#clock.now())
+    if (attempt === 'as-head') this.#headFailed(state, begun, error)
   }
 
   tend(state: Key, waiters: readonly Waiter[]): void {
@@ -333,14 +364,6 @@ export class Io implements Port {
         this.#headFailed(state, begun, error)
       },
     )
-  }
-
-  listen(state: Heeded): void {
-    this.#subscriptions.subscribe(state, 'unlock')?.catch(() => {})
-  }
-
-  reached(key: string): boolean {
-    return this.#subscriptions.channels.hears(key, 'unlock')
   }
 
   parked(waiter: Waiter): void {

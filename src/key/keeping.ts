@@ -16,17 +16,19 @@
  * has answered the release, the caller of the release waits no longer.
  *
  * Each use of an uncontended lock adds a hold and removes it, so both have to be cheap. A new hold goes on the agenda
- * only when the timer fires, at the latest after `LOOK` ms. Most holds have ended by then. The end of a hold does not
+ * only when it is `LOOK` ms old, or needs attention before. Most holds have ended by then. The end of a hold does not
  * stop the timer, unless the locks are in this process, where a test may look for timers that are left.
  *
  * While the machine is suspended, timers stand still. After it, the clock jumps ahead, and at the next look the holds
  * whose deadlines have passed are lost. If the clock is in doubt (`Clock.behind`), so is every hold: Redis is asked about
  * all of them, and until it has answered, `remaining` is careful, but a hold is lost only at its deadline.
  */
+import type { AsyncResource } from 'node:async_hooks'
 import type { Clock } from '../clock.ts'
 import { LockError, LockLostError } from '../errors.ts'
 import { Heap } from '../heap.ts'
 import type { Kind, Renewed } from '../kind.ts'
+import { List } from '../list.ts'
 import type { Endings } from './endings.ts'
 import type { Hold, Loss, Question } from './hold.ts'
 import type { Run } from './run.ts'
@@ -35,8 +37,10 @@ import type { Table } from './table.ts'
 
 export interface HoldListener {
   renewed(hold: Hold): void
-  /** Called when a release has ended the hold, which lasted `held` ms. */
-  released(hold: Hold, held: number): void
+  /** Called when a release has ended the hold, which lasted `held` ms. `context`: that of the release. */
+  released(hold: Hold, held: number, context?: AsyncResource): void
+  /** Captures the present async context; undefined: nobody listens to the event of a release. */
+  context(): AsyncResource | undefined
   /** Called when the hold has ended without a release. It lasted `held` ms. */
   lost(hold: Hold, loss: Loss, held: number): void
   /** Returns an error that says since when and why Redis is out of reach; undefined if it is within reach. */
@@ -51,8 +55,6 @@ export interface HoldListener {
 
 /** Renewals that are due within this fraction of the lease's length are sent together. */
 const TOGETHER = 1 / 20
-/** If more new holds than this wait for the timer, they go on the agenda at once. This limits the timer's work. */
-const MOST_FRESH = 100
 /** While there are holds, they are looked at at least this often, in ms. */
 const LOOK = 200
 const NEVER = Number.POSITIVE_INFINITY
@@ -73,15 +75,15 @@ export abstract class Keeping implements Due {
   /** Set while `close` waits for releases that callers have begun. */
   protected allEnded: (() => void) | undefined
   readonly #schedule: Schedule
-  /** Holds that are not on the agenda yet. The timer fires before the first of them needs attention. */
-  readonly #fresh = new Set<Hold>()
+  /** Holds that are not on the agenda yet, oldest first. The timer fires before the first of them needs attention. */
+  readonly #fresh = new List<Hold>()
   /** The holds on the agenda, each with the time when it needs attention: when Redis must be asked, or its deadline. */
   readonly #agenda = new Heap<Hold>()
   /** When it was last checked whether the clock may be behind, in monotonic ms. */
   #lookedAt: number
   #closed = false
   /**
-   * Notices that a lease was garbage-collected. A lease is registered when its hold goes on the agenda, because to
+   * Notices that a lease was garbage-collected. A lease is registered only when its hold is `LOOK` ms old, because to
    * register each lease at its grant would take a tenth of the time of a hand-off within the client.
    */
   readonly #forgotten = new FinalizationRegistry<Hold>(hold => {
@@ -106,7 +108,6 @@ export abstract class Keeping implements Due {
   protected keep(hold: Hold, now: number): void {
     if (this.#closed) return
     this.#fresh.add(hold)
-    if (this.#fresh.size > MOST_FRESH) this.#planFresh()
     if (this.#behind(hold.sent) > 0) return this.#ask([hold])
     const at = Math.min(hold.due, hold.deadline, now + LOOK)
     if (at < this.dueAt) this.#schedule.set(this, at)
@@ -115,7 +116,7 @@ export abstract class Keeping implements Due {
   /** Stops all renewals. From now on, the client does not notice when a hold ends. */
   close(): void {
     this.#closed = true
-    this.#fresh.clear()
+    for (const hold of [...this.#fresh]) this.#fresh.delete(hold)
     this.#agenda.clear()
     this.#schedule.delete(this)
   }
@@ -162,14 +163,14 @@ export abstract class Keeping implements Due {
    * been missed.
    */
   doubtAll(key?: string): void {
-    this.#ask(key === undefined ? [...this.table.holds.values()] : (this.table.states.get(key)?.holds ?? []))
+    this.#ask(key === undefined ? this.table.holds.values() : (this.table.states.get(key)?.holds ?? []))
   }
 
   // Renewals.
 
   due(now: number): void {
     this.look(now)
-    this.#planFresh()
+    this.#planFresh(now)
     const woken: Hold[] = []
     // A hold whose renewal is due in a moment is renewed with those that are due now.
     for (
@@ -187,9 +188,10 @@ export abstract class Keeping implements Due {
       .filter(hold => anyDue && this.#lives(hold) && hold.due - hold.length * TOGETHER <= now)
       .sort((a, b) => a.length - b.length || a.number - b.number)
     for (const some of this.#byPlace(due)) this.#renew(some, now)
-    for (const hold of woken) if (this.#lives(hold)) this.#plan(hold)
+    for (const hold of woken) if (this.#lives(hold)) this.#plan(hold, now)
     const { first } = this.#agenda
     if (first) this.#wakeBy(first.dueAt, now)
+    else if (this.#fresh.first) this.#wakeBy(NEVER, now)
   }
 
   /** Puts these holds in doubt: Redis is asked now whether they still exist. */
@@ -197,7 +199,7 @@ export abstract class Keeping implements Due {
     const now = this.clock.now()
     for (const hold of holds) {
       hold.doubt(now)
-      this.#plan(hold)
+      this.#plan(hold, now)
       this.#wakeBy(hold.dueAt, now)
     }
   }
@@ -217,7 +219,7 @@ export abstract class Keeping implements Due {
 
   /** Asks Redis about all holds, if the clock has been in doubt since the last call. */
   protected look(now: number): void {
-    if (this.#behind(this.#lookedAt) > 0) this.#ask([...this.table.holds.values()])
+    if (this.#behind(this.#lookedAt) > 0) this.#ask(this.table.holds.values())
     this.#lookedAt = now
   }
 
@@ -230,18 +232,22 @@ export abstract class Keeping implements Due {
     if (by < this.dueAt && !this.#closed) this.#schedule.set(this, by)
   }
 
-  #planFresh(): void {
-    for (const hold of this.#fresh) this.#plan(hold)
+  #planFresh(now: number): void {
+    for (const hold of [...this.#fresh]) {
+      if (now - hold.since >= LOOK || Math.min(hold.due, hold.deadline) < now + LOOK) this.#plan(hold, now)
+    }
   }
 
   /** Puts the hold on the agenda. */
-  #plan(hold: Hold): void {
+  #plan(hold: Hold, now: number): void {
     if (this.#closed) return
     this.#fresh.delete(hold)
     const { lease } = hold
-    if (lease && hold.renewUntil > hold.since) this.#forgotten.register(lease, hold)
-    // Only the program may keep the lease.
-    hold.lease = undefined
+    if (lease && now - hold.since >= LOOK) {
+      if (hold.renewUntil > hold.since) this.#forgotten.register(lease, hold)
+      // Only the program may keep the lease.
+      hold.lease = undefined
+    }
     this.#agenda.set(hold, Math.min(hold.due, hold.deadline))
   }
 
@@ -271,7 +277,7 @@ export abstract class Keeping implements Due {
       hold.answered(answer === 'unknown' ? then + Math.min(1_000, hold.length / 10) : undefined)
       this.learn(hold, questions[i]!, answer)
       if (!this.#lives(hold)) continue
-      this.#plan(hold)
+      this.#plan(hold, then)
       this.#wakeBy(hold.dueAt, then)
     }
   }

@@ -34,15 +34,14 @@
  * are admitted within a few round trips, and Redis refuses no more of these attempts than it grants (I9).
  *
  * While a hold of this client may still hand the lock on to the head, the line asks nothing and does not listen: this
- * client is the first to know when that hold ends. The heads of different clients take turns (others.ts), so a head may
- * leave the lock to other clients for a moment before it asks. If no other client received the message of this client's
- * last release, the line counts as `alone` until there is a sign of another client; its runs may then last longer.
+ * client is the first to know when that hold ends. Afterwards its head asks at once, so a client may get the lock many
+ * times in a row. Waiters of other clients do not starve: after `fairAfter` ms they join the queue.
  */
 import { LockClosedError, LockConnectionError } from '../errors.ts'
 import type { Announced, Granted, Refused, Renewed, Tended } from '../kind.ts'
+import { List } from '../list.ts'
 import type { Hold } from './hold.ts'
 import { Line } from './line.ts'
-import { TURN } from './others.ts'
 import type { Attempt, Port, Succession } from './port.ts'
 import { goesOn, type Inherited } from './run.ts'
 import type { Due, Schedule } from './schedule.ts'
@@ -64,10 +63,10 @@ export class KeyState extends Line implements Due {
   readonly #succession: Succession
   readonly #agenda: Schedule
   /** Created when needed, because most keys have either fair or unfair waiters. */
-  #queue: Set<Waiter> | undefined
+  #queue: List<Waiter> | undefined
   /**
-   * When the lock is next looked at. The agenda is not told when a look or a turn is put off, so `due` may be called
-   * before anything is due.
+   * When the lock is next looked at. The agenda is not told when a look is put off, so `due` may be called before
+   * anything is due.
    */
   #lookAt = NEVER
   /** Whether a heartbeat is under way, and whether another must follow it. */
@@ -87,7 +86,7 @@ export class KeyState extends Line implements Due {
     return (this.standing?.size ?? 0) + (this.#queue?.size ?? 0)
   }
 
-  get queue(): ReadonlySet<Waiter> {
+  get queue(): List<Waiter> {
     return this.#queue ?? nobody
   }
 
@@ -97,7 +96,7 @@ export class KeyState extends Line implements Due {
   announce(waiter: Waiter, now: number): void {
     if (waiter.state === 'standing') this.leaveLine(waiter, now)
     waiter.state = 'announced'
-    this.#queue ??= new Set()
+    this.#queue ??= new List()
     this.#queue.add(waiter)
     this.enlist(waiter)
   }
@@ -241,10 +240,7 @@ export class KeyState extends Line implements Due {
       // The head's refusal names only one of several holders. So each waiter whose owner may hold asks for itself, too.
       for (const waiter of [...this.line].slice(1)) if (waiter.wish.mayReenter) this.#reenter(waiter, now)
     }
-    if (this.releasedAt === undefined || now - this.releasedAt >= TURN) this.tryNow(now)
-    // This client's own release is under way. An attempt now would reach Redis directly after the release, and so
-    // overtake the attempts of other clients. When the release is answered, this client knows whose turn it is.
-    else this.lookWithin(TURN, now)
+    this.wake(now)
   }
 
   /** Plans a look for the end of the holder's lease, in `ttl` ms. If an earlier look is planned, nothing changes. */
@@ -253,18 +249,16 @@ export class KeyState extends Line implements Due {
     const at = now + Math.min(ttl + AFTER_LAPSE, this.port.pause)
     if (at >= this.#lookAt) return
     this.#lookAt = at
-    this.planFor(at)
+    this.#planFor(at)
   }
 
   due(now: number): void {
-    if (now >= this.turnAt) this.takeTurn(now)
     if (now >= this.#lookAt) this.look(now)
-    if (now >= this.sweepAt) this.sweep(now)
     if (!this.inUse) {
       if (this.heard) this.port.rested(this)
       this.forgetIfIdle()
     }
-    this.planFor(Math.min(this.#lookAt, this.turnAt, this.sweepAt))
+    this.#planFor(this.#lookAt)
   }
 
   // The end of a wait.
@@ -295,11 +289,9 @@ export class KeyState extends Line implements Due {
 
   /** Ends the wait with a grant. */
   #hold(waiter: Waiter, grant: Granted, now: number): void {
-    waiter.alone = this.alone
     waiter.latest = grant.token
     if (this.releasedAt !== undefined) waiter.handoff = now - this.releasedAt
     this.releasedAt = undefined
-    this.others?.taken(grant.via === 'immediate' || grant.via === 'wakeup', now)
     this.#settle(waiter, 'holding', now)
     waiter.settle(grant, waiter, now)
     // Only now, because the key would have been forgotten before it had the hold.
@@ -378,7 +370,7 @@ export class KeyState extends Line implements Due {
     const { again } = inState[waiter.state]
     if (waiter.wish.mode === 'once') this.ask(waiter, 'alone', now)
     else if (again === 'stand') this.stand(waiter, now)
-    else if (again === 'try') this.tryNow(now)
+    else if (again === 'try') this.wake(now)
     else if (again === 'join') this.join(waiter, now)
     else if (again === 'look') this.look(now)
   }
@@ -517,7 +509,7 @@ export class KeyState extends Line implements Due {
     this.port.parked(waiter)
   }
 
-  protected planFor(at: number): void {
+  #planFor(at: number): void {
     if (at < this.dueAt) this.#agenda.set(this, at)
   }
 
@@ -528,16 +520,14 @@ export class KeyState extends Line implements Due {
    */
   protected rested(): void {
     this.holder = this.refusal = this.releasedAt = this.silence = undefined
-    this.alone = false
-    this.#lookAt = this.turnAt = NEVER
+    this.#lookAt = NEVER
     if (this.port.local) this.#agenda.delete(this)
     if (this.heard && this.dueAt === NEVER) this.port.rested(this)
     if (this.present === 0 && !this.own) this.forgetIfIdle()
   }
 
   protected forgetIfIdle(): void {
-    if (this.present > 0 || this.own || this.others || this.inUse) return
-    this.sweepAt = NEVER
+    if (this.present > 0 || this.own || this.inUse) return
     if (this.dueAt < NEVER) this.#agenda.delete(this)
     if (this.heard) this.port.rested(this)
     this.port.idle(this)

@@ -7,6 +7,7 @@
  */
 import type { Clock } from '../clock.ts'
 import { outOfReach } from '../errors.ts'
+import type { Lookup } from '../lookup.ts'
 import type { Heeded, Silence } from './port.ts'
 import type { Due, Schedule } from './schedule.ts'
 import type { Waiter } from './waiter.ts'
@@ -127,7 +128,7 @@ export class SingleAttempts implements Due {
 export class Outage implements Due {
   slot = -1
   dueAt = NEVER
-  readonly #states: ReadonlyMap<string, Heeded>
+  readonly #states: Pick<Lookup<Heeded>, 'values'>
   readonly #schedule: Schedule
   readonly #patience: number
   readonly #end: (state: Heeded, waiter: Waiter, error: Error) => void
@@ -136,7 +137,7 @@ export class Outage implements Due {
   #known = false
 
   constructor(
-    states: ReadonlyMap<string, Heeded>,
+    states: Pick<Lookup<Heeded>, 'values'>,
     schedule: Schedule,
     patience: number,
     end: (state: Heeded, waiter: Waiter, error: Error) => void,
@@ -211,7 +212,7 @@ export class Outage implements Due {
 
   due(now: number): void {
     let next = NEVER
-    for (const state of [...this.#states.values()]) {
+    for (const state of this.#states.values()) {
       if (this.#now || state.silence) next = Math.min(next, this.#judge(state, now))
     }
     this.#wakeBy(next)

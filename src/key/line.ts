@@ -1,18 +1,15 @@
 /**
- * The unfair waiters of one key in this client, and when the first of them asks: the rounds of its attempts, and the
- * turns of the clients (others.ts). key-state.ts has the whole story, and says when the methods are called.
+ * The unfair waiters of one key in this client, and when the first of them asks: the rounds of its attempts.
+ * key-state.ts has the whole story, and says when the methods are called.
  */
 import type { Granted, Holder, Refused } from '../kind.ts'
-import { type Others, othersAfter } from './others.ts'
+import { List } from '../list.ts'
 import type { Attempt, Heard, Port, Silence } from './port.ts'
 import { Tenure } from './tenure.ts'
 import { nobody, type Waiter } from './waiter.ts'
 
 /** In a lock that several owners may hold, at most this many attempts are under way at a time. */
 const WIDEST = 128
-/** How long what is known about the turns of other clients is kept after its last use, in ms. */
-const MEMORY = 1_000
-const NEVER = Number.POSITIVE_INFINITY
 
 export abstract class Line extends Tenure {
   abstract readonly key: string
@@ -20,14 +17,9 @@ export abstract class Line extends Tenure {
   heard: Heard | undefined
   /** Since when Redis has not answered the head of the line (limits.ts). */
   silence: Silence | undefined
-  /**
-   * Whether no other client received the message of this client's last release, and there has been no sign of another
-   * client since then.
-   */
-  alone = false
   protected abstract readonly port: Port
   /** Created when needed, because most keys have either fair or unfair waiters. */
-  protected standing: Set<Waiter> | undefined
+  protected standing: List<Waiter> | undefined
   /** The waiters of the line and of the queue that may re-enter, by their owners. Most keys have none. */
   protected reentrants: Map<string, Set<Waiter>> | undefined
   /** The newest report of who holds the lock, whichever waiter received it; undefined if there was no report. */
@@ -41,11 +33,6 @@ export abstract class Line extends Tenure {
   protected releasedAt: number | undefined
   /** Whether an attempt of the line is under way. */
   protected asking = false
-  /** The other clients' turns; undefined if no other client receives the messages about this client's releases. */
-  protected others: Others | undefined
-  /** When this client's turn comes, and when it is next checked whether `others` is still in use. */
-  protected turnAt = NEVER
-  protected sweepAt = NEVER
   /** Whether there is a wake-up that no attempt has used yet. */
   #woken = false
   /** How many attempts of the present round are unanswered. A round is the attempts that were sent together. */
@@ -64,46 +51,33 @@ export abstract class Line extends Tenure {
   protected abstract ask(waiter: Waiter, attempt: Attempt, now: number, reserve?: boolean): void
   protected abstract park(waiter: Waiter): void
   protected abstract rested(): void
-  /** Has `due` called at this time or earlier. */
-  protected abstract planFor(at: number): void
-  abstract get queue(): ReadonlySet<Waiter>
+  abstract get queue(): List<Waiter>
   abstract end(waiter: Waiter, error: Error | undefined, now: number): void
   abstract lookWithin(ttl: number, now: number): void
   abstract entered(owner: string, now: number): void
 
-  get line(): ReadonlySet<Waiter> {
+  get line(): List<Waiter> {
     return this.standing ?? nobody
   }
 
   get head(): Waiter | undefined {
-    for (const waiter of this.standing ?? nobody) return waiter
-    return undefined
+    return this.standing?.first
   }
 
-  /**
-   * Sends an attempt for this waiter only, outside the line. While it is the turn of other clients, the waiter joins
-   * the line instead, whose head asks when that turn is over. So a re-entry can take a few ms longer. But if the head
-   * has asked early and was refused, nobody may ask for a while, so the waiter asks by itself. A waiter that makes only
-   * a single attempt does not join the line.
-   */
+  /** Sends an attempt for this waiter only, outside the line. */
   tryAlone(waiter: Waiter, now: number): void {
-    const headAsks = this.line.size === 0 || this.turnAt < NEVER
-    if (waiter.wish.mode !== 'once' && headAsks && this.others && this.others.wait(now) > 0) this.stand(waiter, now)
-    else this.ask(waiter, 'alone', now)
+    this.ask(waiter, 'alone', now)
   }
 
   /** Adds the waiter at the end of the line. */
   stand(waiter: Waiter, now: number): void {
     waiter.state = 'standing'
-    this.standing ??= new Set()
+    this.standing ??= new List()
     this.standing.add(waiter)
     this.enlist(waiter)
     if (this.standing.size === 1) {
       if (this.run && this.#behindOurselves(now)) return
-      if (this.others) return this.#tryInTurn(now)
-      this.#woken = true
-      if (this.asking) return
-      this.#tryHead(now)
+      this.wake(now)
     } else if (this.refusal) {
       // The head is parked, and its wake-ups are for the whole line. So the new waiter need not ask Redis.
       this.refusal = this.upToDate(this.refusal)
@@ -122,49 +96,30 @@ export abstract class Line extends Tenure {
     if (this.#unanswered <= 0) this.listened(now)
   }
 
-  /** Called when the lock may be free. Lets the head ask when it is this client's turn. */
+  /** Called when the lock may be free. Lets the head ask. */
   wake(now: number): void {
     if (this.line.size === 0) return
-    this.alone = false
-    this.#tryInTurn(now)
+    this.#woken = true
+    if (!this.asking) this.#tryHead(now)
   }
 
-  /** Called when another client, `by`, has announced that the lock is free. */
-  unlocked(by: string | undefined, now: number): void {
-    if (by !== undefined) this.others?.freed(by, now)
+  /** Called when another client has announced that the lock is free. */
+  unlocked(now: number): void {
     if (this.inUse) this.holder = 'released'
     this.wake(now)
   }
 
   /** Called when this client sends its release. The hand-off time in the statistics begins now. */
   releasing(now: number): void {
-    this.others?.startRound(now)
     if (this.inUse) this.releasedAt = now
   }
 
-  /**
-   * Called when this client has released the lock. `heard`: how many clients received the message that the lock is
-   * free, including this client if it listens.
-   */
-  released(heard: number, now: number): void {
-    let listening = heard
-    if (this.port.inTurns && (heard > 0 || this.others)) {
-      const others = othersAfter(heard, this.port.reached(this.key), this.others, now)
-      this.others = this.port.closed ? undefined : others
-      listening = others?.listening ?? 0
-      if (this.others && this.sweepAt === NEVER) {
-        this.sweepAt = now + MEMORY
-        this.planFor(this.sweepAt)
-      }
-    }
+  /** Called when this client has released the lock. */
+  released(now: number): void {
     if (this.inUse) this.holder = 'released'
     if (this.line.size === 0) {
       if (!this.own) this.forgetIfIdle()
-      return
-    }
-    if (this.run && this.#behindOurselves(now)) return
-    this.alone = listening === 0
-    this.#tryInTurn(now)
+    } else if (!this.run || !this.#behindOurselves(now)) this.wake(now)
   }
 
   /** Called when the subscription to the unlock channel is active, or has taken too long: a message may have been missed. */
@@ -187,24 +142,7 @@ export abstract class Line extends Tenure {
     const next = led ? this.head : undefined
     // The old head may have been refused because it wanted more permits than were free. The new head wants a different
     // number of permits, so it may be granted the lock.
-    if (next && next.claim.wants !== waiter.claim.wants) this.tryNow(now)
-  }
-
-  #tryInTurn(now: number): void {
-    const turn = this.others?.wait(now) ?? 0
-    const wait = turn > 0 ? Math.min(turn, this.#mayWait(this.head, now)) : 0
-    if (wait <= 0) return this.tryNow(now)
-    // If a message comes meanwhile, it says that the lock is free. If none comes, the head asks when its turn comes.
-    this.port.listen(this)
-    this.turnAt = now + wait
-    this.planFor(this.turnAt)
-  }
-
-  /** Lets the head ask now, even if it is another client's turn. */
-  protected tryNow(now: number): void {
-    this.turnAt = NEVER
-    this.#woken = true
-    if (!this.asking) this.#tryHead(now)
+    if (next && next.claim.wants !== waiter.claim.wants) this.wake(now)
   }
 
   /** Lets the head ask if there is an unused wake-up. Must not be called while an attempt of the line is under way. */
@@ -238,10 +176,7 @@ export abstract class Line extends Tenure {
   /** Called when an attempt of the line was answered. The waiter itself knows the answer already. */
   protected headAnswered(head: Waiter, answer: Granted | Refused, now: number): void {
     if (this.waiting > 0) this.lookWithin(answer.granted ? head.claim.lease : answer.ttl, now)
-    if (!answer.granted) {
-      this.alone = false
-      this.#share(answer)
-    }
+    if (!answer.granted) this.#share(answer)
     // The answer names the owner that holds the lock. This owner may have other waiters in this client, and they may
     // re-enter. The message about the owner's grant may not have reached them, because this client may have subscribed
     // after it.
@@ -267,16 +202,6 @@ export abstract class Line extends Tenure {
   }
 
   /**
-   * Returns for how many ms the waiter may put off its first attempt, so that the answer still arrives before the
-   * waiter gives up or joins the queue.
-   */
-  #mayWait(waiter: Waiter | undefined, now: number): number {
-    if (!waiter || waiter.refusal) return NEVER
-    const { timeout, fairAfter } = waiter.wish
-    return waiter.since + Math.min(timeout ?? NEVER, fairAfter ?? NEVER) / 2 - now
-  }
-
-  /**
    * Returns whether a hold of this client may still hand the lock on to the line. The waiters of the line then wait for
    * that hold to end.
    */
@@ -296,7 +221,9 @@ export abstract class Line extends Tenure {
     this.refusal = refusal
     this.holder = refusal.holder
     if (!first) return
-    for (const waiter of this.line) {
+    // A listener of the event may end the waits of others.
+    for (const waiter of [...this.line]) {
+      if (!this.line.has(waiter)) continue
       waiter.refusal ??= refusal
       this.park(waiter)
     }
@@ -305,18 +232,5 @@ export abstract class Line extends Tenure {
   protected upToDate(refusal: Refused): Refused {
     const holder = this.holder === 'released' ? undefined : (this.holder ?? refusal.holder)
     return holder === refusal.holder ? refusal : { ...refusal, holder }
-  }
-
-  /** Called when this client has waited for its turn. */
-  protected takeTurn(now: number): void {
-    this.others?.waited(now)
-    this.tryNow(now)
-  }
-
-  /** Forgets the turns of other clients, if they have not been used for a while. */
-  protected sweep(now: number): void {
-    const used = this.waiting > 0 || now - (this.others?.freedAt ?? 0) < MEMORY
-    this.sweepAt = used ? now + MEMORY : NEVER
-    if (!used) this.others = undefined
   }
 }

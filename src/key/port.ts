@@ -1,5 +1,6 @@
 /** What a key asks of its client. The decisions are made in key-state.ts; io.ts and holds.ts carry them out. */
 import type { Channel, Granted, Refused, Renewed, Tended } from '../kind.ts'
+import type { List } from '../list.ts'
 import type { Hold } from './hold.ts'
 import type { Run } from './run.ts'
 import type { Waiter } from './waiter.ts'
@@ -35,8 +36,8 @@ export interface Heeded {
   readonly key: string
   heard: Heard | undefined
   silence: Silence | undefined
-  readonly line: ReadonlySet<Waiter>
-  readonly queue: ReadonlySet<Waiter>
+  readonly line: List<Waiter>
+  readonly queue: List<Waiter>
   listened(now: number): void
   failed(now: number): void
   end(waiter: Waiter, error: Error | undefined, now: number): void
@@ -57,8 +58,6 @@ export interface Key extends Heeded {
 export interface Port {
   /** Whether several owners may hold a lock at a time. */
   readonly shared: boolean
-  /** Whether unfair waiters of different clients take turns. */
-  readonly inTurns: boolean
   /** Whether the locks are in the memory of this process. */
   readonly local: boolean
   /** Whether replicas have to confirm a grant. */
@@ -88,10 +87,6 @@ export interface Port {
   check(waiter: Waiter, token?: number): void
   /** Subscribes to the unlock channel, and calls `listened` when the subscription is active or takes too long. */
   hear(key: Heeded, head: Waiter, now: number): void
-  /** Subscribes to the unlock channel in the background. */
-  listen(key: Heeded): void
-  /** Whether a message about a release reaches this client, perhaps because of a subscription that was just dropped. */
-  reached(key: string): boolean
   /** Called when the waiter has parked. */
   parked(waiter: Waiter): void
   /** Called when the waiter's wait is over, before its promise settles. */

@@ -19,8 +19,7 @@
  *   requests find the grant if the new master has it, and take it back there: `confirmed` in key-state.ts.)
  * - I4: a waiter that the old master served may still be in the queue of the new one, and is granted the lock there. Its
  *   client receives the message of that grant, has no such waiter, and gives the grant back (session.ts).
- * - Memory: two lists, the older of which is forgotten when the newer one is `SPAN` old or has `MOST` entries. A release
- *   costs an entry in a list, and no timer.
+ * - Memory: a ring of `MOST` releases. A release writes its place in the ring, and needs no object and no timer.
  *
  * A grant that only the old master knows cannot be saved: its holder learns on the new connection that it is lost.
  */
@@ -28,24 +27,22 @@ import type { Clock } from '../clock.ts'
 import type { HoldName, Kind } from '../kind.ts'
 
 /**
- * After how many ms the lists change. The sentinels make a former master a replica within about 8 s. Until then, a
+ * For how many ms a release is remembered. The sentinels make a former master a replica within about 8 s. Until then, a
  * client that does not listen to them may still be answered there.
  */
 const SPAN = 10_000
-/** How many releases a list has at most. Each takes about 150 bytes, so a client keeps less than 1 MB in all. */
-const MOST = 2_500
-
-interface Ended extends HoldName {
-  /** The last token that this client issued in hand-offs. */
-  readonly used?: number | undefined
-}
+/** How many releases are remembered at most. Each takes about 150 bytes, so a client keeps less than 1 MB. */
+const MOST = 5_000
 
 export class RecentReleases {
   readonly #kind: Kind
   readonly #clock: Clock
-  #older: Ended[] = []
-  #newer: Ended[] = []
-  #begun = 0
+  readonly #keys: string[] = []
+  readonly #ids: string[] = []
+  /** The last token that this client issued in hand-offs; 0: none. Negative, and smaller by one: with `minHold`. */
+  readonly #used: number[] = []
+  readonly #at: number[] = []
+  #next = 0
 
   constructor(kind: Kind, clock: Clock) {
     this.#kind = kind
@@ -53,9 +50,13 @@ export class RecentReleases {
   }
 
   /** Called when Redis has released a hold. */
-  add(name: HoldName, used?: number, now = this.#clock.now()): void {
-    if (this.#newer.length >= MOST || now - this.#begun >= SPAN) this.#age(now)
-    this.#newer.push(used === undefined ? name : { ...name, used })
+  add({ key, id, minHold }: HoldName, used = 0, now = this.#clock.now()): void {
+    const next = this.#next
+    this.#keys[next] = key
+    this.#ids[next] = id
+    this.#used[next] = minHold ? -1 - used : used
+    this.#at[next] = now
+    this.#next = (next + 1) % MOST
   }
 
   /**
@@ -63,25 +64,23 @@ export class RecentReleases {
    * next connection leads to another call of this method.
    */
   async sendAgain(concerns: (key: string) => boolean, release: (name: HoldName, used?: number) => void): Promise<void> {
-    this.#age(this.#clock.now())
-    const places = new Map<string, Map<string, Ended>>()
-    for (const ended of [...this.#older, ...this.#newer]) {
-      const { key, id } = ended
-      if (!concerns(key)) continue
+    const since = this.#clock.now() - SPAN
+    const used = new Map<HoldName, number>()
+    const places = new Map<string, HoldName[]>()
+    for (const [i, key] of this.#keys.entries()) {
+      if (this.#at[i]! < since || !concerns(key)) continue
       const place = this.#kind.placeOf(key)
-      places.set(place, (places.get(place) ?? new Map()).set(id, ended))
+      const number = this.#used[i]!
+      const name = { key, id: this.#ids[i]!, minHold: number < 0 ? 1 : undefined }
+      used.set(name, number < 0 ? -1 - number : number)
+      const some = places.get(place)
+      if (some) some.push(name)
+      else places.set(place, [name])
     }
     const asking = [...places.values()].map(async some => {
-      const left = await this.#kind.remaining?.([...some.values()])
-      for (const name of left ?? []) release(name, some.get(name.id)?.used)
+      const left = await this.#kind.remaining?.(some)
+      for (const name of left ?? []) release(name, used.get(name) || undefined)
     })
     await Promise.allSettled(asking)
-  }
-
-  #age(now: number): void {
-    if (this.#newer.length < MOST && now - this.#begun < SPAN) return
-    this.#older = now - this.#begun < 2 * SPAN ? this.#newer : []
-    this.#newer = []
-    this.#begun = now
   }
 }

@@ -14,8 +14,7 @@
  *                   lock's token clock would run ahead of the time of day.
  *   Order (I3, I4)  a run ends when its block of tokens is used up, when it has lasted `LONGEST_RUN` ms, or when a fair
  *                   waiter is known to be queued. Then Redis chooses the next holder. Runs are short for the sake of
- *                   other clients. If no other client received the message of this client's last release, a run may
- *                   last `LONGEST_ALONE` ms.
+ *                   other clients.
  *
  * Redis learns of a new holder only if it still holds the lock `RECORD_AFTER` ms after the hand-off; most holders hand
  * the lock on within a moment. After that, `inspect` shows the new holder, and its lease has its full length in Redis,
@@ -23,12 +22,11 @@
  * only that hold, and an older token never replaces a newer one.
  */
 import type { Claim, Granted, HoldName, Kind } from '../kind.ts'
+import type { Lookup } from '../lookup.ts'
 import type { Due, Schedule } from './schedule.ts'
 
 /** The longest time between the grant by Redis and a hand-off, in ms. */
 const LONGEST_RUN = 4
-/** The longest time between the grant and a hand-off if the lock seems to have no waiters in other clients, in ms. */
-const LONGEST_ALONE = 25
 /** If a new holder still has the lock this many ms after the hand-off, it is recorded in Redis. */
 const RECORD_AFTER = 1
 
@@ -72,14 +70,14 @@ export class Run implements Due {
   #used = 0
   #over = false
 
-  /** `grant` has reserved a block of tokens. `alone`: whether the lock seems to have no waiters in other clients. */
-  constructor(claim: Claim, grant: Granted, now: number, alone: boolean, records: Pick<Records, 'late'>) {
+  /** `grant` has reserved a block of tokens. */
+  constructor(claim: Claim, grant: Granted, now: number, records: Pick<Records, 'late'>) {
     this.name = claim
     this.owner = claim.owner
     this.recorded = grant.token
     this.#first = grant.token
     this.#size = grant.block ?? 0
-    this.#until = now + (alone ? LONGEST_ALONE : LONGEST_RUN)
+    this.#until = now + LONGEST_RUN
     this.#records = records
   }
 
@@ -129,7 +127,7 @@ export function goesOn({ run, deadline, length }: RunHold, now: number): boolean
 export class Records<H extends RunHold = RunHold> {
   readonly #kind: Kind
   readonly #schedule: Schedule
-  readonly #holds: ReadonlyMap<string, H>
+  readonly #holds: Pick<Lookup<H>, 'get'>
   readonly #doubt: (hold: H) => void
   readonly #failed: (error: unknown) => void
 
@@ -140,7 +138,7 @@ export class Records<H extends RunHold = RunHold> {
   constructor(
     kind: Kind,
     schedule: Schedule,
-    holds: ReadonlyMap<string, H>,
+    holds: Pick<Lookup<H>, 'get'>,
     doubt: (hold: H) => void,
     failed: (error: unknown) => void,
   ) {

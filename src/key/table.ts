@@ -2,6 +2,7 @@
  * The keys of one kind of lock that a client uses, and its waiters and holds by their ids, because messages name waiters
  * and holds by id.
  */
+import { Lookup } from '../lookup.ts'
 import type { Hold } from './hold.ts'
 import { KeyState } from './key-state.ts'
 import type { Port, Succession } from './port.ts'
@@ -10,11 +11,11 @@ import type { Waiter } from './waiter.ts'
 
 export class Table {
   /** Keys with waiters or holds in this client. */
-  readonly states = new Map<string, KeyState>()
+  readonly states = new Lookup<KeyState>()
   /** All waiters, including single attempts, by their ids. */
-  readonly waiters = new Map<string, Waiter>()
-  /** The holds, oldest first, by the ids by which Redis knows them. */
-  readonly holds = new Map<string, Hold>()
+  readonly waiters = new Lookup<Waiter>()
+  /** The holds, by the ids by which Redis knows them. */
+  readonly holds = new Lookup<Hold>()
   port!: Port
   succession!: Succession
   readonly #agenda: Schedule

@@ -47,7 +47,7 @@ export abstract class Tenure {
   }
 
   /** Begins the run of hand-offs for which this grant by Redis has reserved tokens; undefined if there can be none. */
-  runOf(claim: Claim, grant: Granted, now: number, alone: boolean, records: Pick<Records, 'late'>): Run | undefined {
+  runOf(claim: Claim, grant: Granted, now: number, records: Pick<Records, 'late'>): Run | undefined {
     // If the caller has set an owner, calls in other processes may have the same owner, and may hold the lock, too. So
     // after the end of this client's hold, another hold of the owner may remain. This client must not hand the lock on
     // then, so the grant begins no run.
@@ -55,7 +55,7 @@ export abstract class Tenure {
     // Redis does not grant the lock while an earlier run lasts. As it has granted the lock, the earlier run has ended in
     // Redis, and it ends here, too.
     this.run?.end()
-    this.run = new Run(claim, grant, now, alone, records)
+    this.run = new Run(claim, grant, now, records)
     return this.run
   }
 

@@ -14,8 +14,10 @@
  * again. So it is taken back only if the hold has ended. spec/baton.pml has the same states, but there all places
  * except `arriving` are one state: `waiting`.
  */
+import type { AsyncResource } from 'node:async_hooks'
 import { surelyUntil } from '../clock.ts'
 import type { Announced, Claim, Granted, Refused, Renewed } from '../kind.ts'
+import { List, type Listed } from '../list.ts'
 
 export interface Wish {
   readonly claim: Claim
@@ -37,6 +39,8 @@ export interface Wish {
    * holder. If the promise rejects, the call rejects, too.
    */
   readonly after?: Promise<void> | undefined
+  /** The async context of the call, in which listeners of its events run; undefined: nobody listens. */
+  readonly context?: AsyncResource | undefined
 }
 
 /** Where a waiter waits. */
@@ -86,7 +90,7 @@ export const inState = {
 export type Settle = (end: Granted | Error | undefined, waiter: Waiter, now: number) => void
 
 /** Only the `KeyState` of its key may change a waiter. */
-export class Waiter {
+export class Waiter implements Listed<Waiter> {
   readonly wish: Wish
   /** When the call was made, in monotonic ms. */
   readonly since: number
@@ -94,6 +98,9 @@ export class Waiter {
   readonly begun: number
   readonly settle: Settle
   state: State = 'arriving'
+  list: Listed<Waiter>['list']
+  before: Waiter | undefined
+  after: Waiter | undefined
   /** The waiter's ticket, while it is queued; otherwise ''. */
   ticket = ''
   /** Whether replicas are being asked about a grant of this waiter. */
@@ -111,8 +118,6 @@ export class Waiter {
   answered = false
   /** Whether a grant of this waiter has arrived only after its lease had ended. */
   late = false
-  /** Whether, at the time of the grant, the lock seemed to have no waiters in other clients (`KeyState`). */
-  alone = false
   /** How many attempts are unanswered. Redis may still grant them. */
   unanswered = 0
   /** The last refusal. It says why the waiter still waits. */
@@ -197,4 +202,4 @@ export class Waiter {
   }
 }
 
-export const nobody: ReadonlySet<Waiter> = new Set()
+export const nobody: List<Waiter> = new List()

@@ -21,6 +21,7 @@ import {
   type Refused,
   type Released,
   type Renewed,
+  type Reply,
   type Runner,
   type Standing,
   type Successor,
@@ -31,6 +32,7 @@ import {
   type Vote,
   type VoteMode,
 } from '../kind.ts'
+import type { Outcome } from '../outcome.ts'
 import { decodeNames, encodeClaim } from './claim.ts'
 import { Disagreements } from './disagreements.ts'
 import { paceOf, standingOf } from './expected.ts'
@@ -55,7 +57,6 @@ export abstract class QueuedKind implements Kind<LockState> {
   readonly heldBy: Kind['heldBy']
   readonly shared: boolean
   readonly reentrant: boolean
-  abstract readonly inTurns: boolean
   abstract readonly inspection: Inspection<LockState>
   readonly confirm?: (held: Held) => Promise<Renewed>
   readonly #scripts: Runner<QueueScripts>
@@ -69,6 +70,8 @@ export abstract class QueuedKind implements Kind<LockState> {
   readonly #wants: string | undefined
   readonly #expects: Traits<LockState>['expects']
   readonly #disagreements: Disagreements
+  /** What the last claim without further options ended in. */
+  #usual = { lease: -1, label: '', end: '' }
   /** The holder's label in the latest refusal, kept so that thousands of waiters for one holder share one string. */
   #holder = ''
 
@@ -95,31 +98,44 @@ export abstract class QueuedKind implements Kind<LockState> {
    * Makes an attempt. For the arguments, see the headers of lua/mutex/acquire.lua and lua/permits/acquire.lua: only the
    * mutex's script takes `floor` and `returned`, and only the other one takes `waits`.
    */
-  attempt(claim: Claim, mode: 'try' | 'queue', reserve: number, waits: boolean): Promise<Granted | Refused>
+  attempt(claim: Claim, mode: 'try' | 'queue', reserve: number, waits: boolean, to: Outcome<Granted | Refused>): void
   attempt(
     claim: Claim,
     mode: VoteMode,
     reserve: number,
     waits: boolean,
+    to: Outcome<Vote>,
     floor: number,
     returned?: number,
-  ): Promise<Vote>
-  attempt(claim: Claim, mode: VoteMode, reserve: number, waits: boolean, floor?: number, returned?: number) {
+  ): void
+  attempt(
+    claim: Claim,
+    mode: VoteMode,
+    reserve: number,
+    waits: boolean,
+    to: Outcome<Vote> | Outcome<Granted | Refused>,
+    floor?: number,
+    returned?: number,
+  ): void {
     // A claim that has joined before keeps its place, however many waiters there are.
     const most = mode === 'queue' && !waits ? claim.maxWaiters : undefined
     const args = {
-      claim: encodeClaim(claim, this.#waiterTtl, this.#wants),
+      claim: this.text(claim),
       mode: mode === 'try' && !waits && floor === undefined ? undefined : (most ?? mode),
       floor,
       returned,
       waits: waits ? 1 : undefined,
     }
-    return this.#scripts.run<'acquire', Vote>('acquire', this.#keys.of(claim.key), args, ({ status, values, sent }) => {
-      if (status === 'unfinished') return this.attempt(claim, mode, reserve, waits, floor as number, returned)
+    const read = ({ status, values, sent }: Reply<QueueScripts['acquire']>): Vote | Promise<Vote> => {
+      if (status === 'unfinished') {
+        return new Promise((done, failed) =>
+          this.attempt(claim, mode, reserve, waits, { done, failed }, floor as number, returned),
+        )
+      }
       if (status === 'absent') return undefined
       if (status === 'refused') return this.#refused(claim, values as string[], sent)
-      if (status === 'deadlock') return Promise.reject(new LockDeadlockError(claim.key))
-      if (status === 'full') return Promise.reject(this.#full(claim, values as string[]))
+      if (status === 'deadlock') throw new LockDeadlockError(claim.key)
+      if (status === 'full') throw this.#full(claim, values as string[])
       const [token, ttl, around] = values as [string, string | undefined, string | undefined]
       const via = grantedVia[status]
       if (ttl === undefined) {
@@ -132,7 +148,8 @@ export abstract class QueuedKind implements Kind<LockState> {
       // grant for at most the length of the claim's lease.
       const ends = surelyUntil(sent, Number(ttl))
       return { ...grantedUntil(token, Math.min(ends, surelyUntil(sent, claim.lease)), via), ends, around }
-    })
+    }
+    this.#scripts.post<'acquire', Vote>('acquire', this.#namesOf(claim), args, read, to as Outcome<Vote>)
   }
 
   async tend(key: string, waiters: readonly Queued[]): Promise<Tended> {
@@ -200,20 +217,27 @@ export abstract class QueuedKind implements Kind<LockState> {
     return swept.then(noResult, noResult)
   }
 
-  release(hold: HoldName, used?: number): Promise<Released> {
-    const names = this.#keys.of(hold.key)
+  release(hold: HoldName, used: number | undefined, to: Outcome<Released>): void {
+    const names = this.#namesOf(hold)
     // Arguments have no names, so an argument before one that is present must be present, too.
     const args = hold.minHold ? { id: hold.id, used: used ?? 0, minHold: 1 } : { id: hold.id, used, minHold: undefined }
-    return this.#scripts.run('release', names, args, ({ status, values, sent, repeated }) => {
-      if (status === 'passed') return { ended: true, heard: 0, successors: passedTo(values as string[], sent) }
+    const read = ({ status, values, sent, repeated }: Reply<QueueScripts['release']>): Released | Promise<Released> => {
+      if (status === 'passed') return { ended: true, successors: passedTo(values as string[], sent) }
       if (status === 'unfinished') {
         const successors = passedTo(values as string[], sent)
-        return this.sweep(hold.key).then(() => ({ ended: true, heard: 0, successors }))
+        return this.sweep(hold.key).then(() => ({ ended: true, successors }))
       }
       // If a repeated call finds no hold, the earlier call most likely ended the hold, and its answer was lost. But the
       // hold may also have been taken away meanwhile, or Redis may have lost its data (docs/decisions/0006).
-      return { ended: status === 'released' || repeated, heard: Number(values[0] ?? 0) }
-    })
+      return { ended: status === 'released' || repeated }
+    }
+    this.#scripts.post('release', names, args, read, to)
+  }
+
+  /** Kept with the claim, because the attempt and the release both need them. */
+  #namesOf(of: HoldName): MutexNames {
+    of.names ??= this.#keys.of(of.key)
+    return of.names as MutexNames
   }
 
   placeOf(key: string): string {
@@ -291,8 +315,15 @@ export abstract class QueuedKind implements Kind<LockState> {
     return new LockQueueFullError(key, Number(waiters), pace && this.#expects(at, pace, wants))
   }
 
+  /** Claims of the same options end in the same text, which is made once. */
   protected text(claim: Claim): string {
-    return encodeClaim(claim, this.#waiterTtl, this.#wants)
+    const { id, owner, label, lease, headStart, wants, minHold } = claim
+    if (owner !== id || headStart || wants !== undefined || minHold)
+      return encodeClaim(claim, this.#waiterTtl, this.#wants)
+    if (lease !== this.#usual.lease || label !== this.#usual.label) {
+      this.#usual = { lease, label, end: encodeClaim(claim, this.#waiterTtl, this.#wants).slice(id.length) }
+    }
+    return id + this.#usual.end
   }
 }
 

@@ -19,6 +19,7 @@ import type {
 } from '../kind.ts'
 import { decodeWants } from '../kinds/claim.ts'
 import { Disagreements } from '../kinds/disagreements.ts'
+import { type Outcome, settle } from '../outcome.ts'
 import type { Keys } from '../redis/keys.ts'
 import type { Asked } from './entries.ts'
 import type { MemoryLock } from './lock.ts'
@@ -38,8 +39,6 @@ export class MemoryKind<State> implements Kind<State> {
   readonly heldBy: Kind['heldBy']
   readonly shared: boolean
   readonly reentrant: boolean
-  /** Turns would need a timer. */
-  readonly inTurns = false
   readonly background: Kind<State>['background']
   readonly inspection: Inspection<State>
   readonly #traits: Traits<State>
@@ -82,8 +81,8 @@ export class MemoryKind<State> implements Kind<State> {
   }
 
   /** Reserves no tokens: the store is no further away than another waiter of the client. */
-  attempt(claim: Claim, mode: 'try' | 'queue', _reserve: number, waits: boolean): Promise<Granted | Refused> {
-    return this.#client.run(() => {
+  attempt(claim: Claim, mode: 'try' | 'queue', _reserve: number, waits: boolean, to: Outcome<Granted | Refused>): void {
+    const asked = this.#client.run((): Granted | Refused => {
       const lock = this.#lock(claim.key, true)
       const asked = this.#asked(claim)
       const answer = lock.ask(asked, mode === 'queue', waits)
@@ -95,6 +94,7 @@ export class MemoryKind<State> implements Kind<State> {
       if (among) this.#disagreements.check(claim, among, holder.label)
       return { ...answer, expected: this.#expected(lock, asked, position, holder) }
     })
+    settle(asked, to)
   }
 
   tend(key: string, waiters: readonly Queued[]): Promise<Tended> {
@@ -125,8 +125,11 @@ export class MemoryKind<State> implements Kind<State> {
     return this.leave(hold)
   }
 
-  release({ key, id }: HoldName): Promise<Released> {
-    return this.#client.run(() => this.#lock(key).release(id), this.background !== undefined)
+  release({ key, id }: HoldName, _: number | undefined, to: Outcome<Released>): void {
+    settle(
+      this.#client.run(() => this.#lock(key).release(id), this.background !== undefined),
+      to,
+    )
   }
 
   renew(asked: readonly Prolonging[]) {

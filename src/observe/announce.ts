@@ -39,6 +39,13 @@ export class Announcer implements Observer {
     this.#emitter = emitter
   }
 
+  get listening(): boolean {
+    for (const name of ['waiting', 'acquired', 'released'] as const) {
+      if (channels[name].hasSubscribers || this.#emitter.listenerCount(name) > 0) return true
+    }
+    return false
+  }
+
   tell<E extends keyof ClientEvents>(name: E, ...about: Happenings[E]): void {
     const diagnostics = channels[name]
     const published = diagnostics.hasSubscribers

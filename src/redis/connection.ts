@@ -28,8 +28,11 @@
 import type { Cluster, Redis } from 'ioredis'
 import type { Clock, Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError } from '../errors.ts'
+import { List, type Listed } from '../list.ts'
+import { type Outcome, settle } from '../outcome.ts'
 import type { Destination } from './destination.ts'
 import { Order, type Sent } from './order.ts'
+import { readyCommands } from './ready-command.ts'
 import { Reconnecting, SHORTEST_GREETING } from './reconnecting.ts'
 import { isDemoted, isPassing, isReply, isUninvited, WrongServer } from './refusals.ts'
 import type { Answer, Request } from './request.ts'
@@ -47,8 +50,9 @@ const IDLE = 15_000
 const EARLY = 400
 
 /** A call that has not settled. */
-interface Call extends Answer<unknown>, Sent {
+interface Call extends Answer<unknown>, Sent, Listed<Call> {
   readonly request: Request<unknown>
+  readonly to: Outcome<unknown>
   /** When the call was made, on a clock that counts only the time in which this process ran. */
   readonly begun: number
   reply: unknown
@@ -61,8 +65,6 @@ interface Call extends Answer<unknown>, Sent {
   repeated: boolean
   /** The latest reason why the call has no reply yet. */
   error: Error | undefined
-  resolve(outcome: unknown): void
-  reject(error: unknown): void
 }
 
 export interface ConnectionListener {
@@ -92,8 +94,10 @@ export class Connection extends Reconnecting {
   readonly #listener: ConnectionListener
   readonly #writes: Writes
   readonly #order = new Order<Call>()
+  /** Sends a request whose text is ready; undefined before the first connection, or if this ioredis cannot. */
+  #ready: ((call: Call, text: string) => void) | undefined
   /** Calls that have not settled, oldest first. */
-  readonly #calls = new Set<Call>()
+  readonly #calls = new List<Call>()
   #sweep: Timer | undefined
   #unanswered = 0
   /**
@@ -132,7 +136,7 @@ export class Connection extends Reconnecting {
 
   /** For how many ms the oldest call that was sent has been unanswered; 0 if none is unanswered. */
   get lag(): number {
-    const [oldest] = this.#calls
+    const oldest = this.#calls.first
     return oldest?.underway ? this.awake.now() - oldest.sentAwake : 0
   }
 
@@ -156,30 +160,37 @@ export class Connection extends Reconnecting {
    * Rejects with LockConnectionError or LockClosedError.
    */
   ask<T>(request: Request<T>): Promise<T> {
-    if (this.closed) return Promise.reject(new LockClosedError())
-    return new Promise((resolve, reject) => {
-      const now = this.clock.now()
-      const call: Call = {
-        request,
-        begun: this.awake.at(now),
-        reply: undefined,
-        sent: 0,
-        sentAwake: 0,
-        place: 0,
-        waits: false,
-        slot: -1,
-        dueAt: Number.POSITIVE_INFINITY,
-        underway: false,
-        repeated: false,
-        error: undefined,
-        resolve: resolve as (outcome: unknown) => void,
-        reject,
-      }
-      this.#calls.add(call)
-      if (this.refusal) return this.#fail(call, refusedBy(this.refusal))
-      if (this.up) this.#send(call, now, call.begun)
-      if (!this.#sweep) this.#armSweep()
-    })
+    return new Promise((done, failed) => this.post(request, { done, failed }))
+  }
+
+  /** Does the same as `ask`, and tells the outcome to an object, later than this method returns. */
+  post<T>(request: Request<T>, to: Outcome<T>): void {
+    if (this.closed || this.refusal) {
+      const error = this.closed ? new LockClosedError() : refusedBy(this.refusal as Error)
+      return process.nextTick(() => this.#explain(request, error, to))
+    }
+    const now = this.clock.now()
+    const call: Call = {
+      request,
+      to: to as Outcome<unknown>,
+      begun: this.awake.at(now),
+      reply: undefined,
+      sent: 0,
+      sentAwake: 0,
+      place: 0,
+      waits: false,
+      slot: -1,
+      dueAt: Number.POSITIVE_INFINITY,
+      underway: false,
+      repeated: false,
+      error: undefined,
+      list: undefined,
+      before: undefined,
+      after: undefined,
+    }
+    this.#calls.add(call)
+    if (this.up) this.#send(call, now, call.begun)
+    if (!this.#sweep) this.#armSweep()
   }
 
   /**
@@ -201,7 +212,7 @@ export class Connection extends Reconnecting {
     super.close()
     this.#sweep?.cancel()
     this.#order.clear()
-    for (const call of this.#calls) this.#fail(call, new LockClosedError())
+    for (const call of [...this.#calls]) this.#fail(call, new LockClosedError())
   }
 
   #send(call: Call, now = this.clock.now(), awakeNow = this.awake.at(now)): void {
@@ -214,43 +225,56 @@ export class Connection extends Reconnecting {
       this.#lastAnswer = call.sentAwake
       this.#doubtful = call.sent - this.#lastSign >= IDLE
     }
-    call.request.send(this.redis).then(
-      reply => {
-        const now = this.clock.now()
-        call.underway = false
-        this.#unanswered -= 1
-        this.#lastSign = now
-        this.#doubtful = false
-        this.accepted = true
-        this.answeredAt = this.#lastAnswer = this.awake.at(now)
-        this.trouble = undefined
-        const earlier = this.#order.earlier(call)
-        if (earlier && this.#calls.has(call)) {
-          call.repeated = true
-          return this.#sendAgain(call, earlier.waits ? PAUSE : 0)
-        }
-        if (this.#calls.has(call) && call.request.redirected?.(reply)) return this.#sendAgain(call, 0)
-        if (!this.#settle(call)) return
-        call.reply = reply
-        try {
-          call.resolve(call.request.read(call))
-        } catch (error) {
-          // The reply cannot be read. Only this call fails.
-          call.reject(error)
-        }
-      },
-      error => {
-        const now = this.clock.now()
-        call.underway = false
-        this.#unanswered -= 1
-        this.#lastAnswer = this.awake.at(now)
-        if (isReply(error)) {
-          this.#lastSign = now
-          this.#doubtful = false
-        }
-        if (this.#calls.has(call)) this.#unknownOrRefused(call, error)
-      },
-    )
+    const text = this.#ready && call.request.text?.()
+    if (text) this.#ready!(call, text)
+    else
+      call.request.send(this.redis).then(
+        reply => this.replied(call, reply),
+        error => this.refused(call, error),
+      )
+  }
+
+  /** Called when the server has answered a call. */
+  replied(call: Call, reply: unknown): void {
+    const now = this.clock.now()
+    call.underway = false
+    this.#unanswered -= 1
+    this.#lastSign = now
+    this.#doubtful = false
+    this.accepted = true
+    this.answeredAt = this.#lastAnswer = this.awake.at(now)
+    this.trouble = undefined
+    const earlier = this.#order.earlier(call)
+    if (earlier && this.#calls.has(call)) {
+      call.repeated = true
+      return this.#sendAgain(call, earlier.waits ? PAUSE : 0)
+    }
+    if (this.#calls.has(call) && call.request.redirected?.(reply)) return this.#sendAgain(call, 0)
+    if (!this.#settle(call)) return
+    call.reply = reply
+    const { to } = call
+    let outcome: unknown
+    try {
+      outcome = call.request.read(call)
+    } catch (error) {
+      // The reply cannot be read, or says that the request has failed. Only this call fails.
+      return to.failed(error as Error)
+    }
+    if (outcome instanceof Promise) settle(outcome, to)
+    else to.done(outcome)
+  }
+
+  /** Called when the server has refused a call, or the connection was lost. */
+  refused(call: Call, error: Error): void {
+    const now = this.clock.now()
+    call.underway = false
+    this.#unanswered -= 1
+    this.#lastAnswer = this.awake.at(now)
+    if (isReply(error)) {
+      this.#lastSign = now
+      this.#doubtful = false
+    }
+    if (this.#calls.has(call)) this.#unknownOrRefused(call, error)
   }
 
   /** Called when a call has its outcome. Returns false if it had one before. */
@@ -299,15 +323,20 @@ export class Connection extends Reconnecting {
 
   #fail(call: Call, error: Error): void {
     if (!this.#settle(call)) return
+    this.#explain(call.request, error, call.to)
+  }
+
+  #explain<T>(request: Request<T>, error: Error, to: Outcome<T>): void {
     const ofCall = error instanceof LockConnectionError && !(error instanceof WrongServer)
-    const explained = ofCall && call.request.explain?.(error, this)
-    if (explained && 'then' in explained) call.resolve(explained)
-    else call.reject(explained || error)
+    const explained = ofCall && request.explain?.(error, this)
+    if (explained && 'then' in explained) settle(explained, to)
+    else to.failed(explained || error)
   }
 
   protected wentUp(): void {
     this.arrived()
-    for (const call of this.#calls) this.#send(call)
+    this.#ready ??= readyCommands(this.redis, this)
+    for (const call of [...this.#calls]) this.#send(call)
     this.#listener.up()
   }
 
@@ -316,7 +345,7 @@ export class Connection extends Reconnecting {
     this.#order.clear()
     this.trouble = undefined
     const { refusal } = this
-    if (refusal) for (const call of this.#calls) this.#fail(call, refusedBy(refusal))
+    if (refusal) for (const call of [...this.#calls]) this.#fail(call, refusedBy(refusal))
     this.#listener.down(error, brief)
   }
 
@@ -326,7 +355,7 @@ export class Connection extends Reconnecting {
    */
   #armSweep(): void {
     if (this.#sweep) return
-    const [oldest] = this.#calls
+    const oldest = this.#calls.first
     if (!oldest) return
     const now = this.awake.now()
     const silentSince = this.#unanswered > 0 && !this.torn ? this.#lastAnswer : now
@@ -345,7 +374,7 @@ export class Connection extends Reconnecting {
 
   #giveUpOld(): void {
     const now = this.awake.now()
-    for (const call of this.#calls) {
+    for (const call of [...this.#calls]) {
       if (now - call.begun < this.#outageTimeout) break
       const error = (this.up ? call.error : (this.away ?? call.error)) ?? new Error('the command got no reply')
       const did = isReply(error) ? 'was not ready' : 'did not answer'

@@ -5,22 +5,26 @@
 import { randomFillSync } from 'node:crypto'
 import { CLIENT_ID_LENGTH } from '../kind.ts'
 
-const pool = Buffer.allocUnsafe(12 * 512)
+/** The bytes of a client's id, and of an id of a waiter after that. */
+const CLIENT = (CLIENT_ID_LENGTH * 3) / 4
+const LENGTH = CLIENT + 12
+const pool = Buffer.allocUnsafe(LENGTH * 512)
 let used = pool.length
 
-/** Returns 96 random bits as 16 characters. */
-function random(): string {
+/** Returns the place in the pool of so many bytes that were not used before. */
+function fresh(): number {
   if (used === pool.length) {
     randomFillSync(pool)
     used = 0
   }
-  used += 12
-  return pool.toString('base64url', used - 12, used)
+  used += LENGTH
+  return used - LENGTH
 }
 
 /** Returns a new id for a client. The id also names the client's inbox. */
 export function newClientId(): string {
-  return random().slice(0, CLIENT_ID_LENGTH)
+  const at = fresh()
+  return pool.toString('base64url', at, at + CLIENT)
 }
 
 /** Makes the ids of one client. */
@@ -35,5 +39,12 @@ export interface Ids {
 
 export function randomIds(): Ids {
   const client = newClientId()
-  return { client, next: () => client + random() }
+  const bytes = Buffer.from(client, 'base64url')
+  // The whole id is made in one step. If it were put together from two texts, each id would keep both.
+  const next = () => {
+    const at = fresh()
+    bytes.copy(pool, at)
+    return pool.toString('base64url', at, at + LENGTH)
+  }
+  return { client, next }
 }

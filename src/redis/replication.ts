@@ -10,6 +10,7 @@ import type { Cluster, Redis } from 'ioredis'
 import pTimeout from 'p-timeout'
 import { LockConnectionError } from '../errors.ts'
 import type { Replicas } from '../options.ts'
+import { type Outcome, settle } from '../outcome.ts'
 import type { Connection } from './connection.ts'
 import { isReply } from './refusals.ts'
 import type { Executor, ScriptRequest } from './scripts.ts'
@@ -47,13 +48,14 @@ export class Replication implements Executor {
     this.#placeOf = placeOf
   }
 
-  ask<T>(request: ScriptRequest<T>): Promise<T> {
+  post<T>(request: ScriptRequest<T>, to: Outcome<T>): void {
     const asked = new Promise<unknown>((resolve, reject) => this.#ask({ request, resolve, reject })) as Promise<T>
     // A request may have to wait for earlier rounds before it is sent. This time limit includes that wait.
-    return pTimeout(asked, {
+    const limited = pTimeout(asked, {
       milliseconds: this.#outageTimeout,
       message: new LockConnectionError(`Redis did not answer for ${this.#outageTimeout} ms`),
     })
+    settle(limited, to)
   }
 
   #ask(asked: Unconfirmed): void {

@@ -14,8 +14,12 @@ export interface Answer<T> {
 
 /** A request to Redis. Its steps are methods, not a chain of promises, because each promise costs time. */
 export interface Request<T> {
+  /** The arguments of `text`, for logs, traces and errors. */
+  readonly args?: readonly string[]
   /** The lock that the request is about. Requests about one lock take effect in the order in which they were made. */
   readonly key?: string
+  /** Returns an EVALSHA as it is written to the socket. Absent, or undefined: the request is sent by `send`. */
+  text?(): string | undefined
   /**
    * Sends the request. May be called again for the same request: sending twice must have the same effect as sending
    * once.

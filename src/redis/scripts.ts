@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 import { LockConnectionError } from '../errors.ts'
 import type { ArgsOf, KeysOf, Reply, Runner, Script, ScriptSet } from '../kind.ts'
+import type { Outcome } from '../outcome.ts'
 import type { Answer, Request, Server } from './request.ts'
 
 export interface ScriptRequest<T> extends Required<Omit<Request<T>, 'redirected'>>, Pick<Request<T>, 'redirected'> {
@@ -15,11 +16,13 @@ export interface ScriptRequest<T> extends Required<Omit<Request<T>, 'redirected'
 
 /** Sends script calls to Redis. */
 export interface Executor {
-  ask<T>(request: ScriptRequest<T>): Promise<T>
+  post<T>(request: ScriptRequest<T>, to: Outcome<T>): void
 }
 
 interface Loaded {
   readonly sha: string
+  /** What stands before the number of the keys of EVALSHA, except the number of parts. */
+  readonly head: string
   readonly lua: string
   readonly keys: readonly string[]
   readonly least: number | undefined
@@ -115,10 +118,12 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
     const load = (script: Script): Loaded => {
       const { args } = script
       const least = settings.cluster ? script.least : undefined
-      const keys = settings.cluster ? script.keys : script.keys.filter(name => name !== ONLY_IN_CLUSTER)
+      const keys = listOf(settings.cluster ? script.keys : script.keys.filter(name => name !== ONLY_IN_CLUSTER))
       const lua = textOf(script, settings)
       const commands = () => commandsOf(script, settings.cluster)
-      return { lua, keys, least, args, commands, texts: 0, sha: createHash('sha1').update(lua).digest('hex') }
+      const sha = createHash('sha1').update(lua).digest('hex')
+      const head = `${END}$7${END}evalsha${END}$40${END}${sha}${END}`
+      return { lua, keys, least, args, commands, texts: 0, sha, head }
     }
     this.#loaded = Object.fromEntries(Object.entries(scripts).map(([name, script]) => [name, load(script)])) as {
       [N in keyof S]: Loaded
@@ -132,16 +137,26 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
     read: (reply: Reply<S[N]>) => T | Promise<T> = reply => reply as T,
     instead?: (status: unknown) => keyof S | undefined,
   ): Promise<T> {
-    const script = this.#loaded[name]
-    const call = new ScriptCall(script, argsOf(script, keys, values), read, this.#pattern, keys)
+    return new Promise((done, failed) => this.post(name, keys, values, read, { done, failed }, instead))
+  }
+
+  post<N extends keyof S, T>(
+    name: N,
+    keys: KeysOf<S[N]>,
+    values: ArgsOf<S[N]>,
+    read: (reply: Reply<S[N]>) => T | Promise<T>,
+    to: Outcome<T>,
+    instead?: (status: unknown) => keyof S | undefined,
+  ): void {
+    const call = new ScriptCall<S[N], T>(this.#loaded[name], keys, values, read, this.#pattern)
     if (instead) {
       call.redirected = reply => {
         const other = instead(Array.isArray(reply) ? reply[0] : reply)
-        if (other !== undefined) call.become(this.#loaded[other], argsOf(this.#loaded[other], keys, values))
+        if (other !== undefined) call.become(this.#loaded[other])
         return other !== undefined
       }
     }
-    return this.#executor.ask(call)
+    this.#executor.post(call, to)
   }
 }
 
@@ -152,52 +167,64 @@ type CallArgs = [script: string, count: string, ...rest: string[]]
 class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   redirected?: (reply: unknown) => boolean
   #script: Loaded
-  /** The arguments of EVALSHA. If the server does not know the script, they become the arguments of EVAL. */
-  #args: CallArgs
+  readonly #keys: KeysOf<S>
+  readonly #values: ArgsOf<S>
   readonly #read: (reply: Reply<S>) => T | Promise<T>
   readonly #pattern: string
-  readonly #keys: KeysOf<S>
+  /** The arguments of EVALSHA. If the server does not know the script, they become the arguments of EVAL. */
+  #list: CallArgs | undefined
   /** The keys that the next call leaves out, because a slot is moving (lua/shared/keys.lua). */
-  #left: string[] = []
+  #left: string[] | undefined
   #known = true
   /** The value of the script's `texts` when this call was last sent. */
   #texts: number
 
   constructor(
     script: Loaded,
-    args: CallArgs,
+    keys: KeysOf<S>,
+    values: ArgsOf<S>,
     read: (reply: Reply<S>) => T | Promise<T>,
     pattern: string,
-    keys: KeysOf<S>,
   ) {
-    this.#keys = keys
     this.#script = script
-    this.#args = args
+    this.#keys = keys
+    this.#values = values
     this.#read = read
     this.#pattern = pattern
     this.#texts = script.texts
   }
 
   get key(): string {
-    return this.#args[2] as string
+    const [name] = this.#script.keys
+    const key = this.#keys[name as keyof KeysOf<S>] as string | readonly string[]
+    return typeof key === 'string' ? key : (key[0] as string)
+  }
+
+  /** Returns the whole command as it is written to the socket; undefined: it has to be sent by `send`. */
+  text(): string | undefined {
+    return this.#known && !this.#list ? textOfCall(this.#script, this.#keys, this.#values) : undefined
+  }
+
+  get args(): CallArgs {
+    this.#list ??= argsOf(this.#script, this.#keys, this.#values)
+    return this.#list
   }
 
   /** From now on, this call is one of another script. */
-  become(script: Loaded, args: CallArgs): void {
+  become(script: Loaded): void {
     this.#script = script
-    this.#args = args
-    this.#left = []
+    this.#list = this.#left = undefined
     this.#known = true
     this.#texts = script.texts
   }
 
   queue(pipeline: ChainableCommander): void {
-    if (this.#known) pipeline.evalsha(...this.#args)
-    else pipeline.eval(...this.#args)
+    if (this.#known) pipeline.evalsha(...this.args)
+    else pipeline.eval(...this.args)
   }
 
   send(redis: Redis | Cluster): Promise<unknown> {
-    return this.#known ? redis.evalsha(...this.#args) : redis.eval(...this.#args)
+    return this.#known ? redis.evalsha(...this.args) : redis.eval(...this.args)
   }
 
   rephrase(refusal: Error): boolean {
@@ -209,7 +236,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
     const sent = script.texts > this.#texts
     if (!sent) {
       this.#known = false
-      this.#args[0] = script.lua
+      this.args[0] = script.lua
       script.texts += 1
     }
     this.#texts = script.texts
@@ -221,18 +248,23 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
    * a lock without a queue has. If such a call is refused too, the one after it has all keys again, after a pause.
    */
   #regroup(refusal: string): boolean {
-    const count = Number(this.#args[1])
+    const { args } = this
+    const count = Number(args[1])
     const least = this.#script.least === 0 ? count / 2 : (this.#script.least ?? count)
-    const all = this.#left.length === 0
+    const missing = this.#left ?? []
+    const all = missing.length === 0
     if (all && (least === count || refusal.includes('non local key'))) return false
-    const left = all ? this.#args.splice(2 + least, count - least) : []
-    this.#args.splice(2 + count, 0, ...this.#left)
-    this.#args[1] = String(count - left.length + this.#left.length)
+    const left = all ? args.splice(2 + least, count - least) : []
+    args.splice(2 + count, 0, ...missing)
+    args[1] = String(count - left.length + missing.length)
     this.#left = left
     return all
   }
 
   read({ reply, sent, repeated }: Answer<unknown>): T | Promise<T> {
+    // Most replies are one word, or two: they need no list.
+    const space = typeof reply === 'string' ? reply.indexOf(' ') : -1
+    if (typeof reply === 'string' && space < 0) return this.#read({ status: reply, values: [], sent, repeated })
     const values: unknown[] = typeof reply === 'string' ? reply.split(' ') : (reply as unknown[])
     const status = values.shift() as Reply<S>['status']
     return this.#read({ status, values, sent, repeated })
@@ -309,4 +341,61 @@ function argsOf({ sha, keys, args }: Loaded, keyValues: Values, argValues: Value
     if (names === args) return call
     call[1] = String(call.length - 2)
   }
+}
+
+/** The names of a lock's keys, and the text in which they were last written. */
+interface Written {
+  [written]?: { readonly keys: readonly string[]; readonly count: number; readonly text: string }
+}
+const written = Symbol('written')
+
+/**
+ * Returns what `argsOf` returns as the text of a whole command in Redis's protocol: "*<count>", and each part with its
+ * length in bytes. The text of the keys is kept with their names, because the next call about the lock has the same.
+ */
+function textOfCall({ head, keys, args }: Loaded, names: Values & Written, values: Values): string {
+  let known = names[written]
+  if (known?.keys !== keys) {
+    const [count, text] = bulks(keys, names)
+    known = { keys, count, text: bulk(String(count)) + text }
+    // What is put together from parts keeps all of them, until somebody reads it.
+    known.text.charCodeAt(0)
+    names[written] = known
+  }
+  const [count, text] = bulks(args, values)
+  return `*${known.count + count + 3}${head}${known.text}${text}`
+}
+
+const END = '\r\n'
+
+/** Lists of the same keys are one list, so that scripts share the text of their keys. */
+const lists = new Map<string, readonly string[]>()
+
+function listOf(keys: readonly string[]): readonly string[] {
+  const text = keys.join()
+  const list = lists.get(text) ?? keys
+  lists.set(text, list)
+  return list
+}
+
+/** Returns how many parts the values of these names are, and their text. Stops at the first undefined value. */
+function bulks(names: readonly string[], values: Values): [count: number, text: string] {
+  let count = 0
+  let text = ''
+  for (const name of names) {
+    const value = values[name]
+    if (value === undefined) break
+    if (Array.isArray(value)) {
+      for (const item of value) text += bulk(String(item))
+      count += value.length
+    } else {
+      text += bulk(String(value))
+      count += 1
+    }
+  }
+  return [count, text]
+}
+
+function bulk(text: string): string {
+  return `$${Buffer.byteLength(text)}\r\n${text}\r\n`
 }

@@ -7,6 +7,11 @@
  *
  * In a cluster, there is one write for each server. The first requests are written at once: perhaps no more requests
  * come in this turn, and a request may be a release for which another process waits.
+ *
+ * Texts are joined at the socket, where each command passes, whoever sends it. If some of them were joined before, they
+ * would overtake others, or be overtaken. Redis answers in the order in which commands arrive, and ioredis expects the
+ * answers in the order in which it has written. So a reply would go to the wrong request, and two callers would hold one
+ * lock.
  */
 import type { Cluster, Redis } from 'ioredis'
 
@@ -16,10 +21,12 @@ import type { Cluster, Redis } from 'ioredis'
  */
 const AT_ONCE = 2
 
+type Stream = Pick<NodeJS.WritableStream, 'write' | 'end'>
+
 export class Writes {
   readonly #redis: Redis | Cluster
   #inTurn = 0
-  #heldBack: (() => void) | undefined
+  #heldBack: (() => void)[] = []
 
   constructor(redis: Redis | Cluster) {
     this.#redis = redis
@@ -29,7 +36,7 @@ export class Writes {
   next(): void {
     this.#inTurn += 1
     if (this.#inTurn === 1) process.nextTick(this.#turnIsOver)
-    else if (this.#inTurn === AT_ONCE + 1) this.#heldBack = this.#holdBack()
+    else if (this.#inTurn === AT_ONCE + 1) this.#holdBack()
   }
 
   /** Called before requests that belong together: they share a write, with what else is asked in this turn. */
@@ -41,17 +48,37 @@ export class Writes {
   /** This function is made only once. A new function in each turn of the event loop would cost time. */
   readonly #turnIsOver = () => {
     this.#inTurn = 0
-    this.#heldBack?.()
-    this.#heldBack = undefined
+    for (const write of this.#heldBack.splice(0)) write()
   }
 
-  /** Blocks writes until the returned function is called. */
-  #holdBack(): () => void {
+  #holdBack(): void {
     const servers = 'nodes' in this.#redis ? this.#redis.nodes('master') : [this.#redis]
-    const streams = servers.map(({ stream }) => stream)
-    for (const stream of streams) stream?.cork()
-    return () => {
-      for (const stream of streams) stream?.uncork()
-    }
+    for (const { stream } of servers) if (stream) this.#heldBack.push(joined(stream))
   }
+}
+
+/** Joins what is written to the socket from now on. The returned function writes it, and ends that. */
+function joined(stream: Stream): () => void {
+  let text = ''
+  const write = () => {
+    // Without its own property, the socket has the method of its class again.
+    Object.assign(stream, { write: undefined, end: undefined })
+    delete (stream as Partial<Stream>).write
+    delete (stream as Partial<Stream>).end
+    if (text) stream.write(text)
+    text = ''
+  }
+  const first =
+    (method: 'write' | 'end') =>
+    (...args: Parameters<Stream['write']>) => {
+      const [chunk, ...more] = args
+      if (method === 'write' && typeof chunk === 'string' && more.length === 0) {
+        text += chunk
+        return true
+      }
+      write()
+      return stream[method](...args)
+    }
+  Object.assign(stream, { write: first('write'), end: first('end') })
+  return write
 }

@@ -7,8 +7,8 @@ import { runInNewContext } from 'node:vm'
 import { expect } from 'vitest'
 import { type Lock, type LockClient, LockTimeoutError } from '../../src/index.ts'
 import { promptly, rejection, within } from '../kit/outcomes.ts'
-import { bluntRedis, client, clients, freshKey, ownServer, test } from '../kit/redis.ts'
-import { eventually, sleep } from '../kit/time.ts'
+import { bluntRedis, client, freshKey, ownServer, test } from '../kit/redis.ts'
+import { eventually } from '../kit/time.ts'
 
 /** How long the server does not answer, in ms. Each tested call has to end before this time is over. */
 const SILENCE = 6_000
@@ -36,31 +36,6 @@ test('I6 locks that were taken are given back in the background', async () => {
   await promptly(expect(aborted).rejects.toThrow('enough'))
   await rejection(within(2_000, calls[0]!), LockTimeoutError)
   expect(await calls[1]).toBeNull()
-})
-
-// This test fails if `left > 0 &&` becomes `left < 0 &&` in src/compose/insistence.ts: the attempt does not ask again.
-test('I4 a single attempt gets a part that another caller gives back at once', async ({ locks, other }) => {
-  for (const at of [0, 1]) {
-    const keys = [freshKey(), freshKey(), freshKey()].sort()
-    const taken = await other.lock(keys[at]!)
-    const call = locks.all(keys).tryLock()
-    await taken.release()
-    await (await call)!.release()
-  }
-})
-
-// This test fails if `age > this.#keeping` becomes `age > 60_000` in src/compose/insistence.ts: the attempt asks again for
-// a part that its holder keeps.
-test('I9 a single attempt does not ask again for a part that another caller has had for long', async () => {
-  const [locks, other] = clients(2)
-  const keys = [freshKey(), freshKey()].sort()
-  for (const [i, key] of keys.entries()) {
-    const taken = await other!.lock(key)
-    await sleep(2_500)
-    expect(await locks!.all(keys).tryLock()).toBeNull()
-    expect(locks!.stats().refused).toBe(i + 1)
-    await taken.release()
-  }
 })
 
 setFlagsFromString('--expose-gc')

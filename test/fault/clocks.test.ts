@@ -56,7 +56,7 @@ test.each([DAY, -DAY])(
   },
 )
 
-// This test fails if `if (this.#behind(this.#lookedAt) > 0) this.#ask([...this.table.holds.values()])` is removed in
+// This test fails if `if (this.#behind(this.#lookedAt) > 0) this.#ask(this.table.holds.values())` is removed in
 // src/key/keeping.ts: the holder of the fixed lease does not learn of its loss.
 test.for(kinds)(
   'the time of day of a process jumps past its leases: I8, it asks Redis about every hold at once ($kind)',

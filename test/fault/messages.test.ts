@@ -278,7 +278,7 @@ describe('messages are forged', () => {
     },
   )
 
-  // This test fails if `this.#table.states.get(key)?.unlocked(by, this.#host.clock.now())` becomes `const state =
+  // This test fails if `this.#table.states.get(key)?.unlocked(this.#host.clock.now())` becomes `const state =
   // this.#table.states.get(key); state?.found(state.head!, { granted: true, token: 1, deadline: 1e9, via: 'wakeup' },
   // 0)` in src/kind-client.ts: the client believes the forged message without a check. It also fails if `if
   // (!this.asking) this.#tryHead(now)` becomes `this.#tryHead(now)` in src/key/line.ts: each message costs a

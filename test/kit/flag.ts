@@ -15,7 +15,9 @@ import type {
   Refused,
   Released,
   Renewed,
+  Reply,
 } from '../../src/kind.ts'
+import type { Outcome } from '../../src/outcome.ts'
 
 export interface FlagState {
   readonly key: string
@@ -67,7 +69,6 @@ type Scripts = typeof texts & {
 class Flag implements Kind<FlagState>, Inspection<FlagState> {
   readonly shared = false
   readonly reentrant = true
-  readonly inTurns = true
   readonly inspection = this
   readonly #parts: Parts<Scripts, FlagNames>
 
@@ -75,31 +76,36 @@ class Flag implements Kind<FlagState>, Inspection<FlagState> {
     this.#parts = parts
   }
 
-  attempt({ key, id, lease }: Claim): Promise<Granted | Refused> {
+  attempt(
+    { key, id, lease }: Claim,
+    _mode: 'try' | 'queue',
+    _reserve: number,
+    _waits: boolean,
+    to: Outcome<Granted | Refused>,
+  ): void {
     const { names, scripts } = this.#parts
-    return scripts.run('raise', names.of(key), { id, ms: lease }, ({ status, values: [number], sent }) => {
+    const read = ({ status, values: [number], sent }: Reply<Scripts['raise']>): Granted | Refused => {
       if (status === 'granted') {
         return { granted: true, token: Number(number), deadline: surelyUntil(sent, lease), via: 'immediate' }
       }
       const holder = { label: '', since: sent }
       return { granted: false, sent, ttl: Number(number), position: 0, ticket: '', holder, clock: 0 }
-    })
+    }
+    scripts.post('raise', names.of(key), { id, ms: lease }, read, to)
   }
 
-  async leave(claim: Claim): Promise<void> {
-    await this.release(claim)
+  leave(claim: Claim): Promise<void> {
+    return this.giveBack(claim)
   }
 
   async giveBack(hold: HoldName): Promise<void> {
-    await this.release(hold)
+    await new Promise<Released>((done, failed) => this.release(hold, undefined, { done, failed }))
   }
 
-  release({ key, id }: HoldName): Promise<Released> {
+  release({ key, id }: HoldName, _used: number | undefined, to: Outcome<Released>): void {
     const { names, scripts } = this.#parts
-    return scripts.run('lower', names.of(key), { id }, ({ status, values: [heard], repeated }) => ({
-      ended: status === 'lowered' || repeated,
-      heard: Number(heard ?? 0),
-    }))
+    const read = ({ status, repeated }: Reply<Scripts['lower']>) => ({ ended: status === 'lowered' || repeated })
+    scripts.post('lower', names.of(key), { id }, read, to)
   }
 
   renew(asked: readonly Prolonging[]): Promise<Renewed[]> {

@@ -28,6 +28,7 @@ export class Member {
 
   constructor(redis: RedisSource | readonly RedisSource[]) {
     const observer = {
+      listening: false,
       tell: (what: string, ...about: unknown[]) => {
         if (what === 'error') this.errors.push(about[0])
         if (what === 'waiting') this.parked += 1

@@ -223,7 +223,7 @@ describe('Mutex.vote', () => {
     const queued = await mutex.vote(claim(ben), 'queue', floor + 9)
     expect(queued).toMatchObject({ granted: false, position: 1, ticket: String(floor + 9) })
     await mutex.leave(claim(ben))
-    await mutex.release(claim(ada))
+    await new Promise((done, failed) => mutex.release(claim(ada), undefined, { done, failed }))
     expect(await mutex.vote(claim(ben), 'same', floor)).toMatchObject({ granted: true, token: floor })
   })
 })

@@ -209,7 +209,7 @@ export class Checks implements Watcher, ClientWatcher {
     for (const queue of this.#queued.values()) queue.delete(id)
   }
 
-  acquired(client: SimulatedClient, hold: Hold, alone: boolean): void {
+  acquired(client: SimulatedClient, hold: Hold): void {
     const lock = client.lockOf(hold.key)
     const { claim, name, token } = hold
     const { id } = claim
@@ -221,7 +221,7 @@ export class Checks implements Watcher, ClientWatcher {
         this.#follows(lock, token)
         for (const other of this.#open.values()) if (other.lock === lock) this.#mayEnd(other, id)
       }
-    } else if (this.#tokens.get(id)?.has(token)) this.#runs.began(hold, this.#now(), alone)
+    } else if (this.#tokens.get(id)?.has(token)) this.#runs.began(hold, this.#now())
     else this.#failed('I2', `${id} has the token ${token}, which it was never granted`)
     this.#open.set(id, { hold, client, lock, stillborn })
   }

@@ -23,8 +23,8 @@ import { READS, type SimulatedKind } from './plan.ts'
 import type { Process } from './timeline.ts'
 
 export interface ClientWatcher {
-  /** A hold has begun. `alone`: the client knew of no waiter of another client. */
-  acquired(client: SimulatedClient, hold: Hold, alone: boolean): void
+  /** A hold has begun. */
+  acquired(client: SimulatedClient, hold: Hold): void
   /** The hold has been released. */
   ended(hold: Hold): void
   lost(hold: Hold, loss: Loss): void
@@ -101,6 +101,7 @@ class WatchedMutex extends Mutex {
 }
 
 export class SimulatedClient implements Observer {
+  readonly listening = false
   readonly process: Process
   /** The connections to each server. */
   readonly wires: readonly Wire[]
@@ -121,12 +122,12 @@ export class SimulatedClient implements Observer {
   readonly #keys: Keys
   readonly #watcher: ClientWatcher
   readonly #hears: { readonly [H in keyof Happenings]?: (...about: Happenings[H]) => void } = {
-    acquired: (hold, { alone }) => {
+    acquired: hold => {
       const { claim, name, token, via } = hold
       this.holds.set(claim.id, hold)
       this.#holders.set(name.id, hold)
       this.#note(() => `holds ${claim.id} ${via} ${token} by ${name.id}`)
-      this.#watcher.acquired(this, hold, alone)
+      this.#watcher.acquired(this, hold)
     },
     released: hold => {
       this.holds.delete(hold.claim.id)

@@ -9,12 +9,8 @@
 import type { Hold } from '../../src/key/hold.ts'
 import type { SimulatedClient } from './client.ts'
 
-/**
- * How long a run may last, in ms: the limits of src/key/run.ts, and a margin because the client's clock may be 0.1 %
- * slow. LONGEST_ALONE applies if the client knows of no waiter of another client.
- */
+/** How long a run may last, in ms: the limit of src/key/run.ts, and a margin because the client's clock may be 0.1 % slow. */
 const LONGEST = 4.01
-const LONGEST_ALONE = 25.03
 
 interface Run {
   readonly lock: string
@@ -24,7 +20,6 @@ interface Run {
   readonly last: number
   /** When the run's first lease began, in virtual ms. */
   begun: number | undefined
-  longest: number
   holder: Hold | undefined
   issued: number
   /** Whether the run's client knows that a fair waiter is queued. */
@@ -50,7 +45,6 @@ export class Runs {
       first: token,
       last: lastToken,
       begun: undefined,
-      longest: LONGEST,
       holder: undefined,
       issued: token,
       told: false,
@@ -73,11 +67,10 @@ export class Runs {
   }
 
   /** Records that a lease began by a grant of the server. */
-  began(hold: Hold, now: number, alone: boolean): void {
+  began(hold: Hold, now: number): void {
     const run = this.#runs.get(hold.name.id)
     if (!run || run.issued !== hold.token) return
     run.begun ??= now
-    if (alone) run.longest = LONGEST_ALONE
     run.holder = hold
   }
 
@@ -103,7 +96,7 @@ export class Runs {
     if (fair.length > 0) this.#failed('I3', `${client.process.name} lets ${id} overtake its own fair waiters ${fair}`)
     if (run.told)
       this.#failed('I3', `${client.process.name} knows that fair waiters are queued, but hands the lock to ${id}`)
-    if (now - run.begun > run.longest)
+    if (now - run.begun > LONGEST)
       this.#failed('I3', `${id} has the lock by a run that has lasted ${now - run.begun} ms`)
     this.#passed.add(from)
     run.holder = hold

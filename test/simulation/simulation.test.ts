@@ -21,8 +21,7 @@
  *     than half of the lease left (I1), with a new deadline (I1), after Redis has reported queued fair waiters (I3), or
  *     while the owner holds the lock twice (I8)
  *   src/key/line.ts
- *     does not try again after it has subscribed to the unlock channel (I4); does not let the head try after `TURN` ms
- *     (I4)
+ *     does not try again after it has subscribed to the unlock channel (I4)
  *   src/key/tenure.ts
  *     begins a run of hand-offs although the owner has a name (I1); does not make a nested call wait until Redis has
  *     recorded the hand-off (re-entry)
@@ -88,7 +87,7 @@
  * take about two minutes.
  *
  *   src/compose/quorum/ballots.ts
- *     does not give a waiter one ticket on all servers (turns.test.ts: fewer than half as many grants); grants a claim
+ *     does not give a waiter one ticket on all servers (waits.test.ts: fewer than half as many grants); grants a claim
  *     with a smaller token than servers were asked to write (re-entry)
  *   src/compose/quorum/looks.ts
  *     leaves a server to a waiter whose owner has other calls there (I4)

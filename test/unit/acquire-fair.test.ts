@@ -214,7 +214,7 @@ describe('I5 the live lease is not given back if its grant is reported again', (
     await at.kind.tends.next.answer(at.tended([at.granted({ token: 100 })]))
     expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
     const successors = [{ id: 'A', grant: at.granted({ token: 100, via: 'handoff' }) }]
-    await at.kind.releases.next.answer({ ended: true, heard: 0, successors })
+    await at.kind.releases.next.answer({ ended: true, successors })
     expect(at.kind.returns.count).toBe(0)
   })
 

@@ -16,6 +16,7 @@ import type {
   Renewed,
   Tended,
 } from '../../src/kind.ts'
+import { type Outcome, settle } from '../../src/outcome.ts'
 import { settled } from './promises.ts'
 
 /** One call that the code under test has made. */
@@ -83,7 +84,6 @@ const notAsked = () => {
 export class FakeKind implements Kind {
   readonly shared: boolean = false
   readonly reentrant: boolean = true
-  readonly inTurns: boolean = true
   readonly confirm?: (held: Held) => Promise<Renewed>
   readonly inspection = { inspect: notAsked, isLocked: notAsked, find: notAsked, forceRelease: notAsked }
   readonly attempts = new Calls<[claim: Claim, beside: Beside], Granted | Refused>()
@@ -104,8 +104,8 @@ export class FakeKind implements Kind {
     return ''
   }
 
-  attempt(claim: Claim, mode: 'try' | 'queue', reserve: number): Promise<Granted | Refused> {
-    return this.attempts.make(claim, mode === 'queue' ? { join: true } : { reserve })
+  attempt(claim: Claim, mode: 'try' | 'queue', reserve: number, _waits: boolean, to: Outcome<Granted | Refused>): void {
+    settle(this.attempts.make(claim, mode === 'queue' ? { join: true } : { reserve }), to)
   }
 
   tend(key: string, waiters: readonly Queued[]): Promise<Tended> {
@@ -120,8 +120,8 @@ export class FakeKind implements Kind {
     return this.returns.make(hold)
   }
 
-  release(hold: HoldName, used?: number): Promise<Released> {
-    return this.releases.make(hold, used)
+  release(hold: HoldName, used: number | undefined, to: Outcome<Released>): void {
+    settle(this.releases.make(hold, used), to)
   }
 
   pass(hold: HoldName, heir: Heir, token: number): Promise<Passed | undefined> {
@@ -139,8 +139,6 @@ export class FakeKind implements Kind {
  */
 export class FakeChannels implements Channels {
   slow = false
-  /** Whether a channel stays subscribed after its last user has dropped it. */
-  lingers = false
   readonly hearings = new Calls<[key: string, channel: Channel], void>()
   readonly #users = new Map<string, number>()
   readonly #confirmed = new Set<string>()
@@ -156,7 +154,7 @@ export class FakeChannels implements Channels {
 
   hears(key: string, channel: Channel): boolean {
     const name = `${channel} of ${key}`
-    return this.#confirmed.has(name) && (this.lingers || (this.#users.get(name) ?? 0) > 0)
+    return this.#confirmed.has(name) && (this.#users.get(name) ?? 0) > 0
   }
 
   /** The connection is lost: no subscription is confirmed any more. */

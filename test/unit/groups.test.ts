@@ -6,6 +6,7 @@ import type { HolderState, WaiterState } from '../../src/lock-state.ts'
 import type { Asked } from '../../src/memory/entries.ts'
 import { type Hub, MemoryLock } from '../../src/memory/lock.ts'
 import { Random } from '../kit/random.ts'
+import { FakeClock } from './fake-clock.ts'
 
 class CountingMap<K, V> extends Map<K, V> {
   reads = 0
@@ -102,6 +103,7 @@ test('in memory, a grant takes few steps, however many groups wait', () => {
   let [steps, tick] = [0, 0]
   const granted: string[] = []
   const hub: Hub = {
+    clock: { background: new FakeClock() },
     now: () => 0,
     tick: () => ++tick,
     timeOf: () => 0,

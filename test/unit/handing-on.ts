@@ -56,12 +56,12 @@ export class HandingOn extends Room {
       lease: undefined,
       end: undefined,
     }
-    asker.waiter = this.io.start(wish, (end, { since, alone }, now) => {
+    asker.waiter = this.io.start(wish, (end, { since }, now) => {
       if (end instanceof Error || !end) {
         asker.end = end ?? 'quit'
         return
       }
-      const hold = this.holding.take({ claim, since, renew, maxHold: Number.POSITIVE_INFINITY, alone }, end, now)
+      const hold = this.holding.take({ claim, since, renew, maxHold: Number.POSITIVE_INFINITY }, end, now)
       asker.lease = new Lease(hold, this.holding)
       this.tell('acquired', id)
     })
@@ -99,10 +99,10 @@ export class HandingOn extends Room {
     await call.answer({ deadline: surelyUntil(this.clock.now(), call.args[1].lease), queued })
   }
 
-  /** Lets Redis answer the oldest unanswered release, and report that `heard` clients received its message. */
-  async released(heard = 0): Promise<void> {
+  /** Lets Redis answer the oldest unanswered release. */
+  async released(): Promise<void> {
     await settled()
-    await this.kind.releases.next.answer({ ended: true, heard })
+    await this.kind.releases.next.answer({ ended: true })
   }
 
   /** The holders that were recorded in Redis, as owner and token. */

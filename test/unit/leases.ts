@@ -40,7 +40,7 @@ export class Leases extends Room {
     const since = this.clock.now()
     const { deadline = surelyUntil(since, length) } = grant
     const claim = { key, id, owner, label: '', lease: length, headStart: 0 }
-    const asked = { claim, since, renew, maxHold, alone: false }
+    const asked = { claim, since, renew, maxHold }
     this.table.of(key)
     const hold = this.holding.take(asked, { granted: true, token, deadline, via, around: grant.around }, since)
     const lease = new Lease(hold, this.holding)

@@ -31,7 +31,7 @@ async function rounds(at: Waiting): Promise<number[]> {
 
 test('I4 after a wake-up all of them ask, more at once in each round as long as nobody is refused', async () => {
   const at = await parked(20)
-  at.unlocked(KEY, 'other')
+  at.unlocked(KEY)
   await settled()
   expect(await rounds(at)).toEqual([1, 1, 2, 4, 8, 4])
   expect(at.table.states.get(KEY)?.waiting ?? 0).toBe(0)
@@ -39,7 +39,7 @@ test('I4 after a wake-up all of them ask, more at once in each round as long as 
 
 test('I9 the first refusal ends the round, and one waiter asks at the next wake-up', async () => {
   const at = await parked(20)
-  at.unlocked(KEY, 'other')
+  at.unlocked(KEY)
   await settled()
   for (let i = 0; i < 2; i++) await at.kind.attempts.next.answer(at.granted())
   const [first, second] = [...at.kind.attempts.open]
@@ -47,14 +47,14 @@ test('I9 the first refusal ends the round, and one waiter asks at the next wake-
   expect(at.kind.attempts.open).toEqual([second])
   await second!.answer(at.granted())
   expect(at.kind.attempts.open).toEqual([])
-  at.unlocked(KEY, 'other')
+  at.unlocked(KEY)
   await settled()
   expect(at.kind.attempts.open.length).toBe(1)
 })
 
 test('I4 an attempt that fails does not end the round of the others', async () => {
   const at = await parked(20)
-  at.unlocked(KEY, 'other')
+  at.unlocked(KEY)
   await settled()
   for (let i = 0; i < 2; i++) await at.kind.attempts.next.answer(at.granted())
   const [first, second] = [...at.kind.attempts.open]
@@ -67,9 +67,9 @@ test('I4 an attempt that fails does not end the round of the others', async () =
 
 test('a wake-up during a round is used when the round is over', async () => {
   const at = await parked(3)
-  at.unlocked(KEY, 'other')
+  at.unlocked(KEY)
   await settled()
-  at.unlocked(KEY, 'another')
+  at.unlocked(KEY)
   await settled()
   expect(at.kind.attempts.open.length).toBe(1)
   await at.kind.attempts.next.answer(at.refused())

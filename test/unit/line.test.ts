@@ -3,11 +3,9 @@
  * lock.
  */
 import { describe, expect } from 'vitest'
-import { FIRST, HandingOn, leaseOf, test } from './handing-on.ts'
+import { HandingOn, leaseOf, test } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { HEARTBEAT, KEY } from './waiting.ts'
-
-const TURN = 7
 
 /** Lets B hold the lock in a run of local hand-offs. The client is subscribed to no channel. */
 async function unheard() {
@@ -64,21 +62,11 @@ describe('while a lease of the same client may hand the lock on', () => {
     const { at, lease } = await unheard()
     const [c, d] = [await at.ask({ id: 'C', lease: 1_000 }), await at.ask({ id: 'D', lease: 1_000 })]
     void lease.release()
-    await at.released(0)
+    await at.released()
     await at.grantNext(30_000)
     expect([leaseOf(c).held, at.asking, at.channels.users]).toEqual([true, [], {}])
     void leaseOf(c).release()
     expect(leaseOf(d).held).toBe(true)
-  })
-
-  test('a newcomer listens and takes turns if other clients listened when the lock went back to Redis', async () => {
-    const { at, lease } = await unheard()
-    await at.ask({ id: 'C', lease: 1_000 })
-    void lease.release()
-    await at.released(1)
-    expect([at.asking, at.channels.users]).toEqual([[], { [`unlock of ${KEY}`]: 1 }])
-    await at.clock.advance(TURN)
-    expect(at.asking).toEqual(['C'])
   })
 
   test('a newcomer does not park behind a lease whose release is under way', async () => {
@@ -115,56 +103,4 @@ test('an attempt after this client’s own release reserves tokens for hand-offs
   }
   await at.grantNext()
   expect([at.ended, at.attempt.args]).toMatchObject([[['A', undefined]], [{ id: 'B' }, { reserve: 1_000 }]])
-})
-
-describe('I4 a run is longer if no other client is known to wait:', () => {
-  /**
-   * Lets A release the lock in Redis, where `heard` clients receive the message. Then B is granted the lock, and C
-   * waits behind B.
-   */
-  async function runOfB(heard: number, meanwhile: (at: HandingOn) => void = () => {}) {
-    const at = new HandingOn()
-    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
-    at.clock.block(4)
-    void leaseOf(a!).release()
-    await at.released(heard)
-    meanwhile(at)
-    await at.clock.advance(TURN)
-    await at.grantNext(FIRST * 2)
-    const c = await at.ask({ id: 'C' })
-    return { at, lease: leaseOf(b!), c }
-  }
-
-  test.each([
-    { what: 'nobody heard the last release', heard: 0, longest: 25 },
-    { what: 'nobody but this client heard it', heard: 1, longest: 25 },
-    { what: 'another client heard it', heard: 2, longest: 4 },
-    {
-      what: 'nobody heard it, but another client has released the lock since',
-      heard: 0,
-      meanwhile: (at: HandingOn) => at.unlocked(KEY),
-      longest: 4,
-    },
-  ])('$what', async ({ heard, meanwhile, longest }) => {
-    for (const ms of [longest - 0.1, longest]) {
-      const { at, lease, c } = await runOfB(heard, meanwhile)
-      at.clock.block(ms)
-      void lease.release()
-      expect([ms, c.lease !== undefined]).toEqual([ms, ms < longest])
-    }
-  })
-
-  test('a refusal shows another client', async ({ at }) => {
-    const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
-    at.clock.block(4)
-    void leaseOf(a!).release()
-    await at.released(0)
-    await at.attempt.answer(at.refused())
-    await at.clock.advance(HEARTBEAT)
-    await at.grantNext(FIRST * 2)
-    const c = await at.ask({ id: 'C' })
-    at.clock.block(4)
-    void leaseOf(b!).release()
-    expect(c.lease).toBeUndefined()
-  })
 })

@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest'
 import { Floor } from '../../src/compose/quorum/floor.ts'
 import { QuorumKind } from '../../src/compose/quorum/quorum-kind.ts'
-import type { Claim } from '../../src/kind.ts'
+import type { Claim, Released } from '../../src/kind.ts'
+import type { Outcome } from '../../src/outcome.ts'
 import { ballotsOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
 import { now } from './promises.ts'
@@ -24,7 +25,9 @@ test('I5: the reply to a renewal does not make the client take back a hold that 
     member: { up: true, counts: () => true, epoch: 0 },
     kind: {
       renew: () => new Promise(resolve => renewed.push(() => resolve([clock.now() + 600]))),
-      release: () => new Promise(resolve => released.push(() => resolve({ ended: true, heard: 0 }))),
+      release: (_hold: unknown, _used: unknown, to: Outcome<Released>) => {
+        released.push(() => to.done({ ended: true }))
+      },
       leave: async () => void sent.push(`leave ${server}`),
     },
     vote: () => new Promise(() => {}),
@@ -46,12 +49,12 @@ test('I5: the reply to a renewal does not make the client take back a hold that 
   }
   ballots.changed(ballot)
   kind.renew([{ hold, token: 1_000, ms: 600 }])
-  const releasing = kind.release(hold)
+  const releasing = new Promise<Released>((done, failed) => kind.release(hold, undefined, { done, failed }))
   for (const reply of renewed) reply()
   await now(releasing)
   expect(sent).toEqual([])
   for (const reply of released) reply()
-  expect(await releasing).toEqual({ ended: true, heard: 0 })
+  expect(await releasing).toEqual({ ended: true })
   await clock.advance(1)
   expect([sent, ballots.get(claim.id)]).toEqual([[], undefined])
 })

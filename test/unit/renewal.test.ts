@@ -314,7 +314,7 @@ describe('I7 nothing is left', () => {
   test('in the table of leases that have ended, however they ended', async ({ at }) => {
     const [released] = [at.hold(), at.hold({ renew: false, lease: 100 }), at.hold()]
     const done = released?.release()
-    await at.kind.releases.next.answer({ ended: true, heard: 0 })
+    await at.kind.releases.next.answer({ ended: true })
     await done
     await at.clock.advance(THIRD)
     await at.kind.renewals.next.answer(['lost'])

@@ -55,6 +55,7 @@ export class Room {
     })
     this.holding = new Holds(kind, schedule, this.table, {
       renewed: ({ claim }) => this.tell('renewed', claim.id),
+      context: () => undefined,
       released: ({ claim }) => this.tell('released', claim.id),
       lost: ({ claim }) => this.tell('lost', claim.id),
       failed,
@@ -81,8 +82,8 @@ export class Room {
 
   // What arrives from Redis.
 
-  unlocked(key: string, by?: string): void {
-    this.table.states.get(key)?.unlocked(by, this.clock.now())
+  unlocked(key: string): void {
+    this.table.states.get(key)?.unlocked(this.clock.now())
   }
 
   entered(key: string, owner: string): void {

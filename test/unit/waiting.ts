@@ -47,9 +47,9 @@ export class Waiting extends Room {
     const claim = { key, id, owner, label: '', lease, headStart: 0, wants, minHold }
     let waiter!: Waiter
     const outcome = new Promise<Granted | undefined>((resolve, reject) => {
-      waiter = this.io.start({ claim, mode, fairAfter, mayReenter }, (end, { since, alone }, now) => {
+      waiter = this.io.start({ claim, mode, fairAfter, mayReenter }, (end, { since }, now) => {
         if (end instanceof Error) return reject(end)
-        if (end) this.holding.take({ claim, since, renew: false, maxHold: 0, alone }, end, now)
+        if (end) this.holding.take({ claim, since, renew: false, maxHold: 0 }, end, now)
         resolve(end)
       })
     })

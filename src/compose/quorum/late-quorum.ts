@@ -10,6 +10,7 @@ import type {
   Channel,
   Channels,
   Claim,
+  Granted,
   HoldName,
   Inspection,
   Kind,
@@ -17,9 +18,12 @@ import type {
   Names,
   Prolonging,
   Queued,
+  Refused,
+  Released,
   ScriptSet,
 } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
+import type { Outcome } from '../../outcome.ts'
 import { addressOf } from '../../redis/address.ts'
 import { clientsOf, type RedisSource } from '../../redis/clients.ts'
 import { type Ids, randomIds } from '../../redis/ids.ts'
@@ -43,6 +47,11 @@ class Late<T> {
 
   call<R>(method: (value: T) => Promise<R>): Promise<R> {
     return this.value ? method(this.value) : this.promise.then(method)
+  }
+
+  tell<R>(to: Outcome<R>, method: (value: T) => void): void {
+    if (this.value) method(this.value)
+    else this.promise.then(method, error => to.failed(error))
   }
 }
 
@@ -144,7 +153,6 @@ export class LateQuorum implements Backend {
 class LateKind implements Kind<LockState> {
   readonly shared = false
   readonly reentrant = true
-  readonly inTurns = true
   readonly lacks = ['maxWaiters', 'rejectLate'] as const
   readonly inspection: Inspection<LockState>
   readonly #kind: Late<Kind<LockState>>
@@ -159,8 +167,8 @@ class LateKind implements Kind<LockState> {
     }
   }
 
-  attempt(claim: Claim, mode: 'try' | 'queue', reserve: number, waits: boolean) {
-    return this.#kind.call(kind => kind.attempt(claim, mode, reserve, waits))
+  attempt(claim: Claim, mode: 'try' | 'queue', reserve: number, waits: boolean, to: Outcome<Granted | Refused>) {
+    this.#kind.tell(to, kind => kind.attempt(claim, mode, reserve, waits, to))
   }
 
   tend(key: string, waiters: readonly Queued[]) {
@@ -175,8 +183,8 @@ class LateKind implements Kind<LockState> {
     return this.#kind.call(kind => kind.giveBack(hold))
   }
 
-  release(hold: HoldName) {
-    return this.#kind.call(kind => kind.release(hold))
+  release(hold: HoldName, used: number | undefined, to: Outcome<Released>) {
+    this.#kind.tell(to, kind => kind.release(hold, used, to))
   }
 
   renew(asked: readonly Prolonging[]) {

@@ -18,6 +18,7 @@ import type {
   Tended,
 } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
+import { type Outcome, settle } from '../../outcome.ts'
 import type { Seat } from './ballot.ts'
 import type { Ballots } from './ballots.ts'
 import type { Floor } from './floor.ts'
@@ -36,7 +37,6 @@ const SPLIT = { attempts: 4, pause: { least: 2, most: 50 } }
 export class QuorumKind implements Kind<LockState> {
   readonly shared = false
   readonly reentrant = true
-  readonly inTurns = true
   readonly inspection: Inspection<LockState>
   readonly #ballots: Ballots
   readonly #floor: Floor
@@ -60,7 +60,11 @@ export class QuorumKind implements Kind<LockState> {
   }
 
   /** Reserves no tokens for hand-offs within the client: a majority would first have to record the new holder. */
-  async attempt(claim: Claim, mode: 'try' | 'queue'): Promise<Granted | Refused> {
+  attempt(claim: Claim, mode: 'try' | 'queue', _: number, _waits: boolean, to: Outcome<Granted | Refused>): void {
+    settle(this.#attempt(claim, mode), to)
+  }
+
+  async #attempt(claim: Claim, mode: 'try' | 'queue'): Promise<Granted | Refused> {
     if (mode === 'queue') return this.#join(claim)
     for (let attempt = 1; ; attempt++) {
       const begun = this.#clock.now()
@@ -125,14 +129,17 @@ export class QuorumKind implements Kind<LockState> {
     if (ballot) await this.#ballots.end(ballot)
   }
 
-  async release(hold: HoldName): Promise<Released> {
+  release(hold: HoldName, _: number | undefined, to: Outcome<Released>): void {
+    settle(this.#release(hold), to)
+  }
+
+  async #release(hold: HoldName): Promise<Released> {
     const ballot = this.#ballots.get(hold.id)
-    if (!ballot?.granted) return { ended: false, heard: 0 }
+    if (!ballot?.granted) return { ended: false }
     const used = this.#floor.next
     ballot.over = true
     ballot.granted = ballot.token = undefined
     const { places, members, majority, clearing } = this.#ballots
-    let heard = 0
     const tally = new Tally(places.length, majority)
     const round = new Round(members, majority, this.#clock)
     for (const [i, { kind }] of places.entries()) {
@@ -145,9 +152,9 @@ export class QuorumKind implements Kind<LockState> {
       const release = async () => {
         if (!voted) return clearing.clear(ballot, i)
         seat.releasing = true
-        const released = await kind.release(hold, used || undefined).finally(() => (seat.releasing = false))
+        const asked = new Promise<Released>((done, failed) => kind.release(hold, used || undefined, { done, failed }))
+        const released = await asked.finally(() => (seat.releasing = false))
         tally.add(released.ended ? 'ended' : 'gone')
-        heard = Math.max(heard, released.heard)
         this.#ballots.released(ballot, i)
         for (const { id, grant } of released.successors ?? []) {
           this.#ballots.succeeded(i, { key: hold.key, id }, grant)
@@ -164,7 +171,7 @@ export class QuorumKind implements Kind<LockState> {
       )
     }
     await round.over
-    return { ended: tally.ended, heard }
+    return { ended: tally.ended }
   }
 
   renew(asked: readonly Prolonging[]): Promise<Renewed[]> {

@@ -19,7 +19,6 @@ const traits: Traits<LockState> = {
 }
 
 export class Mutex extends QueuedKind {
-  readonly inTurns = true
   /** How many tokens a grant may reserve for hand-offs. lua/shared/unreported.lua has the same number. */
   protected readonly block = 1_000
   readonly inspection: MutexInspection
@@ -32,7 +31,7 @@ export class Mutex extends QueuedKind {
   }
 
   vote(claim: Claim, mode: VoteMode, floor: number, returned?: number): Promise<Vote> {
-    return this.attempt(claim, mode, 0, false, floor, returned)
+    return new Promise((done, failed) => this.attempt(claim, mode, 0, false, { done, failed }, floor, returned))
   }
 
   async pass({ key, id }: HoldName, heir: Heir, token: number): Promise<Passed | undefined> {

@@ -8,6 +8,7 @@
  * A call that brings a group, or has a waiter with one, goes to the second set at once.
  */
 import type { ArgsOf, KeysOf, Reply, Runner } from '../../kind.ts'
+import type { Outcome } from '../../outcome.ts'
 import { scripts as groups } from './semaphore/groups/scripts.generated.ts'
 import { scripts as plain } from './semaphore/scripts.generated.ts'
 
@@ -59,18 +60,29 @@ export class GroupRunner implements Runner<AnsweringScripts> {
     args: ArgsOf<AnsweringScripts[N]>,
     read: (reply: Reply<AnsweringScripts[N]>) => T | Promise<T> = reply => reply as T,
   ): Promise<T> {
+    return new Promise((done, failed) => this.post(name, keys, args, read, { done, failed }))
+  }
+
+  post<N extends keyof AnsweringScripts, T>(
+    name: N,
+    keys: KeysOf<AnsweringScripts[N]>,
+    args: ArgsOf<AnsweringScripts[N]>,
+    read: (reply: Reply<AnsweringScripts[N]>) => T | Promise<T>,
+    to: Outcome<T>,
+  ): void {
     const { lock } = keys as { readonly lock?: string }
-    if (lock === undefined) return this.#runner.run(name, keys as never, args as never, read as never)
+    if (lock === undefined) return this.#runner.post(name, keys as never, args as never, read as never, to)
     const inGroups = `${name}InGroups` as keyof Grouped
     const brings = bringsGroup(args)
     if (brings) this.#remember(lock)
     const called = brings || this.#grouped.has(lock) ? inGroups : name
-    return this.#runner.run<keyof SemaphoreScripts, T>(called, keys as never, args as never, read as never, status => {
+    const instead = (status: unknown) => {
       if (status === 'grouped') this.#remember(lock)
       else if (status === 'plain') this.#grouped.delete(lock)
       else return undefined
       return status === 'grouped' ? inGroups : name
-    })
+    }
+    this.#runner.post<keyof SemaphoreScripts, T>(called, keys as never, args as never, read as never, to, instead)
   }
 
   #remember(lock: string): void {

@@ -8,7 +8,6 @@ import type { PermitsNames } from './names.ts'
 import type { scripts as readWriteScripts } from './read-write/scripts.generated.ts'
 
 export class Permits extends QueuedKind {
-  readonly inTurns = false
   // The lock is not handed on within the client. In a semaphore, the next waiter may want more or fewer permits than the
   // holder. In a read-write lock, readers that could be admitted would have to wait until the hand-offs end.
   protected readonly block = 0

@@ -6,6 +6,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Cluster } from 'ioredis'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { type Outcome, settle } from '../../../src/outcome.ts'
 import { isPassing } from '../../../src/redis/refusals.ts'
 import type { Executor, ScriptRequest } from '../../../src/redis/scripts.ts'
 import { type Node, RedisCluster } from '../../kit/topologies/redis-cluster.ts'
@@ -38,11 +39,15 @@ class Once implements Executor {
   constructor(redis: Cluster) {
     this.#redis = redis
   }
-  async ask<T>(request: ScriptRequest<T>): Promise<T> {
+  post<T>(request: ScriptRequest<T>, to: Outcome<T>): void {
+    settle(this.#ask(request), to)
+  }
+
+  async #ask<T>(request: ScriptRequest<T>): Promise<T> {
     try {
       return await request.read({ reply: await request.send(this.#redis), sent: 0, repeated: false })
     } catch (error) {
-      if (request.rephrase(error as Error)) return this.ask(request)
+      if (request.rephrase(error as Error)) return this.#ask(request)
       throw error
     }
   }
