@@ -15,10 +15,11 @@ import { limit } from './key/limits.ts'
 import { LossNews } from './key/loss-news.ts'
 import { Schedule } from './key/schedule.ts'
 import { Table } from './key/table.ts'
-import type { Waiter, Wish } from './key/waiter.ts'
+import type { Settle, Waiter, Wish } from './key/waiter.ts'
 import type { Granted, Kind, Via } from './kind.ts'
 import type { Stats } from './observe/stats.ts'
 import type { Keys } from './redis/keys.ts'
+import { type Confirmed, ReplicatedCalls } from './replicated.ts'
 import type { CallTerms, Settings } from './settings.ts'
 
 /** The events in a client, each with its arguments. `held`: how many ms the hold lasted. */
@@ -86,6 +87,8 @@ export class KindClient<State = unknown> {
   readonly #schedule: Schedule
   readonly #table: Table
   readonly #lossNews: LossNews | undefined
+  /** Undefined: a hold counts as soon as the master has it. */
+  readonly #replicated: ReplicatedCalls | undefined
 
   constructor(host: Host, kind: Kind<State>, keys: Keys) {
     const { backend, clock, settings, stats, observer, failed } = host
@@ -106,6 +109,7 @@ export class KindClient<State = unknown> {
     })
     this.holding = new Holds(kind, this.#schedule, this.#table, {
       renewed: hold => {
+        if (this.#replicated?.asked.has(hold)) return
         stats.renewed += 1
         observer.tell('renewed', hold)
       },
@@ -114,6 +118,7 @@ export class KindClient<State = unknown> {
         observer.tell('released', hold, held)
       },
       lost: (hold, loss, held) => {
+        if (this.#replicated?.lost(hold, loss)) return
         stats.ended('lost', held)
         observer.tell('lost', hold, loss)
       },
@@ -127,17 +132,22 @@ export class KindClient<State = unknown> {
       },
       ended: host.ended,
     })
+    if (kind.replicated) {
+      const { io, holding } = this
+      const patience = settings.outageTimeout
+      this.#replicated = new ReplicatedCalls({ io, holding, clock, patience, newId: () => backend.ids.next() })
+    }
     if (backend.inboxPerLock) this.#lossNews = new LossNews(clock, channels, id => this.holding.doubt(id))
   }
 
-  /** How many calls wait, in lines and queues. */
+  /** How many calls wait, in lines and queues, or for replicas. */
   get waiting(): number {
-    return this.#table.waiting
+    return this.#table.waiting + (this.#replicated?.waiting ?? 0)
   }
 
-  /** How many holds this client has. */
+  /** How many holds this client has that their callers have got. */
   get held(): number {
-    return this.#table.holds.size
+    return this.#table.holds.size - (this.#replicated?.asked.size ?? 0)
   }
 
   /**
@@ -176,7 +186,7 @@ export class KindClient<State = unknown> {
     }
     return new Promise<Lease | T>((resolve, reject) => {
       let unlimited: (() => void) | undefined
-      const waiter = this.io.start(wish, (end, waiting, now) => {
+      const settle: Settle = (end, waiting, now) => {
         unlimited?.()
         const lease = end && 'token' in end ? this.#take(waiting, end, call, now) : undefined
         // A listener of the `acquired` event may have aborted the signal.
@@ -187,9 +197,15 @@ export class KindClient<State = unknown> {
         }
         const outcome = lease ?? (end ? without.failed(end, key) : without.refused(waiting))
         resolve(outcome instanceof Error ? rejection(outcome) : (outcome as Lease | T))
-      })
+      }
+      const replicated = this.#replicated?.start(wish, call, settle)
+      const waiter = replicated?.waiter ?? this.io.start(wish, settle)
       const timeout = once ? undefined : call.timeout
-      const giveUp = () => (signal?.aborted ? this.io.end(waiter, undefined) : this.io.outOfTime(waiter))
+      const giveUp = () => {
+        if (replicated) replicated.giveUp(signal?.aborted)
+        else if (signal?.aborted) this.io.end(waiter, undefined)
+        else this.io.outOfTime(waiter)
+      }
       if ((signal || timeout !== undefined) && waiter.waits)
         unlimited = limit(signal, timeout, this.#host.clock, giveUp)
     })
@@ -294,16 +310,17 @@ export class KindClient<State = unknown> {
   /** Returns whether this owner has a hold of the lock that has not ended, and is not being released. */
   holds(key: string, owner: string): boolean {
     for (const hold of this.#table.states.get(key)?.holds ?? []) {
-      if (hold.claim.owner === owner && this.holding.lasts(hold)) return true
+      if (hold.claim.owner === owner && this.holding.lasts(hold) && !this.#replicated?.asked.has(hold)) return true
     }
     return false
   }
 
   /** Rejects every waiter with LockClosedError, except those that re-enter a hold of this client. */
   refuse(): void {
-    this.io.refuse(({ claim, wish }) =>
-      this.#host.closedTo(this.keys, claim.key, wish.mayReenter ? claim.owner : undefined),
-    )
+    const closed = ({ claim, wish }: Waiter) =>
+      this.#host.closedTo(this.keys, claim.key, wish.mayReenter ? claim.owner : undefined)
+    this.io.refuse(closed)
+    this.#replicated?.refuse(closed)
   }
 
   /** Stops renewing and watching the holds. */
@@ -313,10 +330,10 @@ export class KindClient<State = unknown> {
     this.#schedule.close()
   }
 
-  #take(waiter: Waiter, grant: Granted, { renew, maxHold }: CallTerms, now: number): Lease {
+  #take(waiter: Waiter, grant: Granted | Confirmed, { renew, maxHold }: CallTerms, now: number): Lease {
     const { claim, since, handoff, alone } = waiter
     const { stats, observer } = this.#host
-    const hold = this.holding.take({ claim, since, renew, maxHold, alone }, grant, now)
+    const hold = 'hold' in grant ? grant.hold : this.holding.take({ claim, since, renew, maxHold, alone }, grant, now)
     this.#lossNews?.add(hold)
     const lease = new Lease(hold, this.holding)
     hold.lease = lease

@@ -10,7 +10,7 @@ import { LockClosedError, type LockConnectionError, LockQueueFullError, outOfRea
 import type { Channels, Granted, HoldName, Kind, Refused } from '../kind.ts'
 import { Cleanups } from './cleanups.ts'
 import { FairAfter } from './fair-after.ts'
-import { type KeyState, UNDO_PAUSE } from './key-state.ts'
+import type { KeyState } from './key-state.ts'
 import { Outage, SingleAttempts } from './limits.ts'
 import type { Attempt, Heeded, Key, Port } from './port.ts'
 import { Schedule } from './schedule.ts'
@@ -56,13 +56,14 @@ export interface IoListener {
 const BLOCK = 1_000
 /** The longest pause between heartbeats, in ms, even if `waiterTtl` is long: heartbeats keep the queue's keys alive. */
 const LONGEST_PAUSE = 60_000
+/** The pause, in ms, before it is checked what an attempt has left behind a release that is under way. */
+const BEHIND = 50
 /** If a fair waiter's subscriptions take less than this many ms, that time does not count against its patience. */
 const AT_ONCE = 50
 
 export class Io implements Port {
   readonly shared: boolean
   readonly inTurns: boolean
-  readonly confirms: boolean
   readonly patience: number
   readonly pause: number
   closed = false
@@ -90,7 +91,6 @@ export class Io implements Port {
     const { clock } = schedule
     this.shared = kind.shared
     this.inTurns = kind.inTurns
-    this.confirms = kind.confirm !== undefined
     this.patience = patience.outage
     this.pause = Math.min(patience.waiterTtl / 3, LONGEST_PAUSE)
     this.#kind = kind
@@ -113,10 +113,14 @@ export class Io implements Port {
 
   // Calls.
 
-  /** Begins a wait. `settle` is called once, when the wait ends. */
-  start(wish: Wish, settle: Settle): Waiter {
+  /**
+   * Begins a wait. `settle` is called once, when the wait ends. `before`: the former waiter of the same call, whose grant
+   * does not count.
+   */
+  start(wish: Wish, settle: Settle, before?: Waiter): Waiter {
     const now = this.#clock.now()
-    const waiter = new Waiter(wish, now, this.#awake.at(now), settle)
+    const waiter = new Waiter(wish, before?.since ?? now, before?.begun ?? this.#awake.at(now), settle)
+    if (before) waiter.answered = true
     this.#table.waiters.set(wish.claim.id, waiter)
     const state = this.#table.of(wish.claim.key)
     state.present += 1
@@ -142,7 +146,7 @@ export class Io implements Port {
    * made, although a single attempt would. `SingleAttempts` limits the time for the answer.
    */
   outOfTime(waiter: Waiter): void {
-    if (waiter.parked || waiter.latest > 0 || this.#outage.known) this.end(waiter, undefined)
+    if (waiter.parked || waiter.answered || this.#outage.known) this.end(waiter, undefined)
     else this.#single.asked(waiter)
   }
 
@@ -183,12 +187,12 @@ export class Io implements Port {
 
   /**
    * Called after a wait that ended without a lease. Returns the error to report if Redis did not answer, otherwise
-   * undefined. A grant to this waiter counts as an answer, even if replicas did not confirm it. A refusal counts if the
-   * refused request was sent during this wait. A refusal of an earlier request counts only if there is no outage now.
+   * undefined. An answer to an attempt of the waiter itself counts, and a refusal of the head if the refused request was
+   * sent during this wait. A refusal of an earlier request counts only if there is no outage now.
    */
   unanswered(waiter: Waiter): LockConnectionError | undefined {
-    const { refusal, since, latest } = waiter
-    if (latest > 0 || (refusal && (refusal.sent >= since || !this.outage))) return undefined
+    const { refusal, since, answered } = waiter
+    if (answered || (refusal && (refusal.sent >= since || !this.outage))) return undefined
     return this.#unreached(waiter, this.#clock.now() - since)
   }
 
@@ -279,25 +283,10 @@ export class Io implements Port {
     )
   }
 
-  confirm(state: Key, waiter: Waiter, grant: Granted, begun: number): void {
-    const { key, id } = waiter.claim
-    this.#kind.confirm?.({ hold: { key, id }, token: grant.token }).then(
-      deadline => state.confirmed(waiter, grant, begun, deadline, this.#clock.now()),
-      error => state.unconfirmed(waiter, begun, error, this.#clock.now()),
-    )
-  }
-
-  undo(state: Key, waiter: Waiter): void {
-    this.#cleanups.begin(waiter.claim, () => {
-      this.#clock.after(UNDO_PAUSE, () => state.undone(waiter, this.#clock.now()))
-      this.#freed(waiter.claim.key)
-    })
-  }
-
-  leave({ claim, latest }: Waiter): void {
+  leave({ claim, heldToken }: Waiter): void {
     const { key, id } = claim
     this.#cleanups.begin(claim, () => {
-      if (latest > 0) this.#listener.left({ key, id })
+      if (heldToken > 0) this.#listener.left({ key, id })
       this.#freed(key)
     })
   }
@@ -308,7 +297,7 @@ export class Io implements Port {
     if (!hold) this.leave(waiter)
     else if (token !== undefined) this.#listener.doubt(claim.id, token)
     // Behind the release, the request may have queued the waiter.
-    else if (hold.state.is === 'releasing' && !this.closed) this.#clock.after(UNDO_PAUSE, () => this.check(waiter))
+    else if (hold.state.is === 'releasing' && !this.closed) this.#clock.after(BEHIND, () => this.check(waiter))
   }
 
   hear(state: Heeded, head: Waiter, now: number): void {
