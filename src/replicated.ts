@@ -128,16 +128,19 @@ class ReplicatedCall {
     this.#askedAt ??= now
     this.#calls.asked.set(hold, this)
     holding.confirm(hold).then(
-      lasts => (lasts ? this.#confirmed({ ...end, hold }) : this.failed(hold, gone())),
+      () => this.#confirmed({ ...end, hold }),
       error => this.failed(hold, error),
     )
   }
 
   #confirmed(grant: Confirmed): void {
-    if (this.#hold !== grant.hold) return
+    const { hold } = grant
+    const now = this.#calls.parts.clock.now()
+    if (hold.remaining(now) === 0) return this.failed(hold, gone())
+    hold.begin(now)
     this.#hold = undefined
-    this.#calls.asked.delete(grant.hold)
-    this.#settle(grant, this.waiter, this.#calls.parts.clock.now())
+    this.#calls.asked.delete(hold)
+    this.#settle(grant, this.waiter, now)
   }
 
   #takeBack(): void {

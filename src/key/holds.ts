@@ -70,18 +70,11 @@ export class Holds extends Keeping implements Succession {
     return hold
   }
 
-  /**
-   * Asks replicas about a hold that its caller has not got yet. Resolves to whether the hold lasts; if so, the caller gets
-   * it now. Rejects if too few replicas have it.
-   */
-  async confirm(hold: Hold): Promise<boolean> {
+  /** Asks replicas about a hold that its caller has not got yet. Rejects if too few of them have it. */
+  async confirm(hold: Hold): Promise<void> {
     const question = hold.renew(0, this.clock.now())
     const [renewed] = await this.kind.renew([question]).finally(() => hold.renewed())
     this.learn(hold, question, renewed!)
-    const now = this.clock.now()
-    if (hold.remaining(now) === 0) return false
-    hold.begin(now)
-    return true
   }
 
   /** Forgets a hold that its caller has not got. Redis may still have it. */
