@@ -12,72 +12,35 @@
  *
  * A hand-off within the client passes on a hold that replicas have, so nobody is asked about it.
  */
-import type { Clock, Timer } from './clock.ts'
-import { LockClosedError, LockConnectionError } from './errors.ts'
-import type { Hold, Loss } from './key/hold.ts'
-import type { Holds } from './key/holds.ts'
-import type { Io } from './key/io.ts'
+import type { Timer } from './clock.ts'
+import { LockConnectionError } from './errors.ts'
+import type { Hold } from './key/hold.ts'
 import type { Settle, Waiter, Wish } from './key/waiter.ts'
 import type { Granted } from './kind.ts'
+import type { Host, KindClient } from './kind-client.ts'
 import type { CallTerms } from './settings.ts'
 
 /** The pause before a call asks for the lock again, in ms. */
 const PAUSE = 50
+
+const tooLate = new Error('the lease ended before enough replicas had confirmed the grant')
 
 /** A grant that enough replicas have. */
 export interface Confirmed extends Granted {
   readonly hold: Hold
 }
 
-export interface ReplicatedParts {
-  readonly io: Io
-  readonly holding: Holds
-  readonly clock: Clock
-  /** For how many ms a call asks again, counted from the moment when replicas were first asked about one of its holds. */
-  readonly patience: number
-  readonly newId: () => string
+/** What all calls of a `KindClient` share. */
+export interface Replicas extends Pick<KindClient, 'io' | 'holding'> {
+  readonly host: Host
+  /** The calls whose holds replicas are asked about, and those that pause, by the last hold of each. */
+  readonly asked: Map<Hold, ReplicatedCall>
 }
 
-export class ReplicatedCalls {
-  readonly parts: ReplicatedParts
-  /** The holds about which replicas are asked. */
-  readonly asked = new Map<Hold, ReplicatedCall>()
-  /** The calls that will ask for the lock again. */
-  readonly pausing = new Set<ReplicatedCall>()
-
-  constructor(parts: ReplicatedParts) {
-    this.parts = parts
-  }
-
-  /** Begins a call, as `Io.start` does. `settle` gets a hand-off within the client, or a `Confirmed`. */
-  start(wish: Wish, terms: CallTerms, settle: Settle): ReplicatedCall {
-    return new ReplicatedCall(this, wish, terms, settle)
-  }
-
-  /** How many calls wait for replicas, or for their next attempt. Single attempts do not count as waiting. */
-  get waiting(): number {
-    const asked = [...this.asked.values()].filter(({ waiter }) => waiter.wish.mode !== 'once')
-    return asked.length + this.pausing.size
-  }
-
-  /** Called when a hold has been lost. Returns false if its caller has got it. */
-  lost(hold: Hold, loss: Loss): boolean {
-    const call = this.asked.get(hold)
-    if (loss instanceof LockClosedError) call?.end(loss)
-    else call?.failed(hold, gone())
-    return call !== undefined
-  }
-
-  /** Rejects these calls with LockClosedError, and takes back what they were granted. */
-  refuse(which: (waiter: Waiter) => boolean): void {
-    for (const call of [...this.asked.values(), ...this.pausing]) if (which(call.waiter)) call.end(new LockClosedError())
-  }
-}
-
-class ReplicatedCall {
-  /** The waiter of the present wait, or of the last one. */
+export class ReplicatedCall {
+  /** The present waiter, or the last one. */
   waiter: Waiter
-  readonly #calls: ReplicatedCalls
+  readonly #replicas: Replicas
   readonly #terms: CallTerms
   readonly #settle: Settle
   #hold: Hold | undefined
@@ -85,88 +48,84 @@ class ReplicatedCall {
   /** When replicas were first asked about a hold of this call, in monotonic ms. */
   #askedAt: number | undefined
 
-  constructor(calls: ReplicatedCalls, wish: Wish, terms: CallTerms, settle: Settle) {
-    this.#calls = calls
+  /** Begins a wait, as `Io.start` does. `settle` gets a hand-off within the client, or a `Confirmed`. */
+  constructor(replicas: Replicas, wish: Wish, terms: CallTerms, settle: Settle) {
+    this.#replicas = replicas
     this.#terms = terms
     this.#settle = settle
-    this.waiter = calls.parts.io.start(wish, this.#ended)
+    this.waiter = replicas.io.start(wish, this.#ended)
   }
 
-  /** Ends the call for its caller's signal or time-out. */
+  /** Ends the call, because its signal has aborted, or its time is over. */
   giveUp(aborted: boolean | undefined): void {
-    const { io } = this.#calls.parts
+    const { io } = this.#replicas
     if (!this.waiter.waits) this.end(undefined)
     else if (aborted) io.end(this.waiter, undefined)
     else io.outOfTime(this.waiter)
   }
 
-  /** Ends the call between a grant and its caller, or in a pause. */
+  /** Ends the call while replicas are asked, or in a pause. */
   end(error: Error | undefined): void {
-    this.#takeBack()
-    this.#settle(error, this.waiter, this.#calls.parts.clock.now())
-  }
-
-  /** Called when replicas do not have the hold, or the hold has ended before they were known to have it. */
-  failed(hold: Hold, error: Error): void {
-    if (this.#hold !== hold) return
-    const { clock, patience } = this.#calls.parts
-    const outOfPatience = clock.now() + PAUSE - this.#askedAt! >= patience
-    if (outOfPatience || this.waiter.wish.mode === 'once') return this.end(error)
-    this.#takeBack()
-    this.#calls.pausing.add(this)
-    this.#pause = clock.after(PAUSE, () => this.#askAgain())
+    const { asked, host } = this.#replicas
+    const hold = this.#hold as Hold
+    asked.delete(hold)
+    if (this.#pause) this.#pause.cancel()
+    else this.#takeBack(hold)
+    this.#settle(error, this.waiter, host.clock.now())
   }
 
   readonly #ended: Settle = (end, waiter, now) => {
     this.waiter = waiter
     if (!end || !('token' in end) || 'run' in end) return this.#settle(end, waiter, now)
-    const { holding } = this.#calls.parts
+    const { holding, asked } = this.#replicas
     const { claim, since, alone } = waiter
     const { renew, maxHold } = this.#terms
     const hold = holding.take({ claim, since, renew, maxHold, alone }, end, now)
     this.#hold = hold
     this.#askedAt ??= now
-    this.#calls.asked.set(hold, this)
-    holding.confirm(hold).then(
-      () => this.#confirmed({ ...end, hold }),
-      error => this.failed(hold, error),
+    asked.set(hold, this)
+    holding.renew(hold, 0).then(
+      () => this.#answered({ ...end, hold }),
+      error => this.#answered({ ...end, hold }, error),
     )
   }
 
-  #confirmed(grant: Confirmed): void {
+  /** `error`: why the hold does not count: too few replicas have it, or it has ended. */
+  #answered(grant: Confirmed, error?: unknown): void {
+    const { asked, host } = this.#replicas
     const { hold } = grant
-    const now = this.#calls.parts.clock.now()
-    if (hold.remaining(now) === 0) return this.failed(hold, gone())
-    hold.begin(now)
-    this.#hold = undefined
-    this.#calls.asked.delete(hold)
-    this.#settle(grant, this.waiter, now)
+    // Otherwise the call has ended meanwhile.
+    if (!asked.has(hold)) return
+    const { clock, settings } = host
+    const now = clock.now()
+    if (error === undefined && hold.remaining(now) > 0) {
+      hold.begin(now)
+      asked.delete(hold)
+      this.#settle(grant, this.waiter, now)
+    } else if (this.waiter.wish.mode === 'once' || now + PAUSE - (this.#askedAt as number) >= settings.outageTimeout) {
+      const known = error instanceof LockConnectionError
+      this.end(known ? error : new LockConnectionError('the lock was not replicated', tooLate))
+    } else {
+      this.#pause = clock.after(PAUSE, () => this.#askAgain(hold))
+      this.#takeBack(hold)
+    }
   }
 
-  #takeBack(): void {
-    this.#pause?.cancel()
-    this.#calls.pausing.delete(this)
-    const hold = this.#hold
-    if (!hold) return
-    this.#hold = undefined
-    this.#calls.asked.delete(hold)
-    this.#calls.parts.holding.forget(hold)
-    this.#calls.parts.io.leave(this.waiter)
+  #takeBack(hold: Hold): void {
+    const { io, holding } = this.#replicas
+    holding.forget(hold)
+    io.leave(this.waiter)
   }
 
-  #askAgain(): void {
-    const { io, holding, newId } = this.#calls.parts
-    this.#calls.pausing.delete(this)
+  #askAgain(last: Hold): void {
+    const { io, holding, host, asked } = this.#replicas
+    this.#pause = undefined
+    asked.delete(last)
     const { wish } = this.waiter
     const { key, id: before, owner } = wish.claim
-    const id = newId()
+    const id = host.backend.ids.next()
     const claim = { ...wish.claim, id, owner: owner === before ? id : owner }
     const after = wish.mayReenter ? holding.record(key, owner) : undefined
     this.waiter = io.start({ ...wish, claim, after }, this.#ended, this.waiter)
   }
-}
-
-function gone(): LockConnectionError {
-  const cause = new Error('the lease ended before enough replicas had confirmed the grant')
-  return new LockConnectionError('the lock was not replicated', cause)
 }

@@ -70,13 +70,6 @@ export class Holds extends Keeping implements Succession {
     return hold
   }
 
-  /** Asks replicas about a hold that its caller has not got yet. Rejects if too few of them have it. */
-  async confirm(hold: Hold): Promise<void> {
-    const question = hold.renew(0, this.clock.now())
-    const [renewed] = await this.kind.renew([question]).finally(() => hold.renewed())
-    this.learn(hold, question, renewed!)
-  }
-
   /** Forgets a hold that its caller has not got. Redis may still have it. */
   forget(hold: Hold): void {
     hold.end()

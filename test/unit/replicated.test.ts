@@ -1,5 +1,5 @@
 /** Tests calls whose holds count only once replicas have them, and what happens if too few replicas have one. */
-import { expect, test as base } from 'vitest'
+import { test as base, expect } from 'vitest'
 import type { Backend, BackendListener } from '../../src/backend.ts'
 import { surelyUntil } from '../../src/clock.ts'
 import { LockClosedError, LockConnectionError, LockTimeoutError } from '../../src/errors.ts'
@@ -42,13 +42,20 @@ class Client {
       this.listener = listener
       return backend
     }
-    this.session = new Session(connect, settings, this.clock, { tell: what => this.told.push(what) })
+    const tell = (what: string, ..._: unknown[]) => {
+      this.told.push(what)
+    }
+    this.session = new Session(connect, settings, this.clock, { tell })
     const caller = { session: this.session, settings, reentry: new Reentry() }
     this.#calls = new Calls(caller, mutex.name, this.session.locks(mutex) as never)
   }
 
   /** Calls `lock`, or with `blocking` false `tryLock`. */
-  async call(options: LockOptions = {}, blocking = true, key = KEY): Promise<{ readonly outcome: Promise<Lease | null> }> {
+  async call(
+    options: LockOptions = {},
+    blocking = true,
+    key = KEY,
+  ): Promise<{ readonly outcome: Promise<Lease | null> }> {
     const outcome = quiet(this.#calls.acquire(key, { fairAfter: Number.POSITIVE_INFINITY, ...options }, blocking))
     await settled()
     return { outcome }
@@ -91,9 +98,8 @@ class Client {
 
 const test = base.extend('at', () => new Client())
 
-// This test fails if `if (this.#replicated?.asked.has(hold)) return` is removed in src/kind-client.ts: a renewal is
-// reported of a lease that nobody has. It also fails if `this.waited += now - this.since` is removed in
-// src/key/hold.ts: the call has waited for the master only.
+// This test fails if `this.waited += now - this.since` is removed in src/key/hold.ts: the call has waited for the master
+// only.
 test('until replicas have its hold, a call waits, and no event tells of the hold', async ({ at }) => {
   const { outcome } = await at.call()
   await at.clock.advance(30)
@@ -118,8 +124,6 @@ test('I1: a hold counts for no longer than was asked for, even if the server’s
   expect(remaining).toBeGreaterThan(0.9 * LEASE)
 })
 
-// This test fails if `if (loss instanceof LockClosedError) call?.end(loss)` becomes `if (true) return false` in
-// src/replicated.ts: the call waits for the answer about a hold that is gone, and the loss is reported.
 test.for(['lost', 'replaced', undefined] as const)(
   'I6: a single attempt whose hold ends meanwhile rejects, and the hold is taken back: %s',
   async (answer, { at }) => {
@@ -135,8 +139,8 @@ test.for(['lost', 'replaced', undefined] as const)(
   },
 )
 
-// This test fails if `const id = newId()` becomes `const id = before` in src/replicated.ts. It also fails if
-// `this.#calls.parts.io.leave(this.waiter)` is removed in src/replicated.ts: the master keeps the hold.
+// This test fails if `const id = host.backend.ids.next()` becomes `const id = before` in src/replicated.ts. It also fails if
+// `io.leave(this.waiter)` is removed in src/replicated.ts: the master keeps the hold.
 test.for(ways)(
   'I2 I4: a hold that too few replicas have is taken back, and the call asks again with a new id (fair: %s)',
   async (fair, { at }) => {
@@ -186,8 +190,8 @@ test('I6: a call ends if its holds expire again and again because the replicas a
   expect(at.clock.now() - begin).toBeGreaterThanOrEqual(OUTAGE)
 })
 
-// According to performance.now(), a timer of Node may fire up to 1 ms early. This test fails if `clock.now() + PAUSE`
-// becomes `clock.now()` in src/replicated.ts.
+// According to performance.now(), a timer of Node may fire up to 1 ms early. This test fails if `now + PAUSE -`
+// becomes `now -` in src/replicated.ts.
 test('I6: a call ends, and does not ask again, if replicas refuse 1 ms before its patience is over', async ({ at }) => {
   const { outcome } = await at.call({ lease: 2 * OUTAGE })
   await at.grant(1, { deadline: at.clock.now() + 2 * OUTAGE })
@@ -224,29 +228,34 @@ test.for(whens)('I6 I7: a time-out ends the call at once, and takes back what it
   expect([at.stats, at.told]).toEqual([{ waiting: 0, holding: 0, acquired: 0 }, []])
 })
 
-// This test fails if `this.#replicated?.refuse(closed)` is removed in src/kind-client.ts. It also fails if
-// `this.#calls.parts.holding.forget(hold)` is removed in src/replicated.ts: the call gets a lease after all.
-test.for(whens)('I7: `close` and a signal end the call at once, and take back what it has: %s', async (when, { at }) => {
-  for (const end of ['close', 'abort']) {
-    const client = end === 'close' ? at : new Client()
-    const controller = new AbortController()
-    const { outcome } = await callAt(client, when, { signal: controller.signal })
-    if (end === 'close') void client.session.close(0)
-    else controller.abort(new Error('enough'))
-    const late = client.kind.renewals.open[0]
-    const error = await now(outcome)
-    if (end === 'close') expect(error).toBeInstanceOf(LockClosedError)
-    else expect(error).toMatchObject({ message: 'enough' })
-    expect(client.ids.left).toEqual(when === 'asking again' ? ['A', 'B'] : ['A'])
-    await late?.answer([surelyUntil(client.clock.now(), LEASE)])
-    await client.clock.advance(1_000)
-    expect([client.stats, client.told]).toEqual([{ waiting: 0, holding: 0, acquired: 0 }, []])
-  }
-})
+// This test fails if `if (closed(call.waiter)) call.end(new LockClosedError())` becomes `{}` in src/kind-client.ts. It
+// also fails if `if (!asked.has(hold)) return` is removed in src/replicated.ts.
+test.for(whens)(
+  'I7: `close` and a signal end the call at once, and take back what it has: %s',
+  async (when, { at }) => {
+    for (const end of ['close', 'abort']) {
+      const client = end === 'close' ? at : new Client()
+      const controller = new AbortController()
+      const { outcome } = await callAt(client, when, { signal: controller.signal })
+      if (end === 'close') void client.session.close(0)
+      else controller.abort(new Error('enough'))
+      const late = client.kind.renewals.open[0]
+      const error = await now(outcome)
+      if (end === 'close') expect(error).toBeInstanceOf(LockClosedError)
+      else expect(error).toMatchObject({ message: 'enough' })
+      expect(client.ids.left).toEqual(when === 'asking again' ? ['A', 'B'] : ['A'])
+      await late?.answer([surelyUntil(client.clock.now(), LEASE)])
+      await client.clock.advance(1_000)
+      expect([client.stats, client.told]).toEqual([{ waiting: 0, holding: 0, acquired: 0 }, []])
+    }
+  },
+)
 
-// This test fails if ` && !this.#replicated?.asked.has(hold)` is removed in src/kind-client.ts: the call's own hold
+// This test fails if ` && !this.#replicas?.asked.has(hold)` is removed in src/kind-client.ts: the call's own hold
 // counts as one that it re-enters.
-test('I7: during a drain, a call that re-enters a hold goes on, and another call of a named owner ends', async ({ at }) => {
+test('I7: during a drain, a call that re-enters a hold goes on, and another call of a named owner ends', async ({
+  at,
+}) => {
   const first = await at.call({ owner: 'O' })
   await at.grant()
   await at.confirm()
@@ -272,7 +281,9 @@ test('I7: during a drain, a call that re-enters a hold goes on, and another call
 
 // This test fails if `|| 'run' in end` is removed in src/replicated.ts: replicas are asked about the hand-off. It also
 // fails if `this.run?.begin(now)` is removed in src/key/hold.ts: the run's time is over when its first holder begins.
-test('I9: a caller asks once and subscribes to nothing, and hands the lock on without another question', async ({ at }) => {
+test('I9: a caller asks once and subscribes to nothing, and hands the lock on without another question', async ({
+  at,
+}) => {
   const first = await at.call()
   await at.grant(1, { block: 1_000 })
   const second = await at.call()
