@@ -30,17 +30,11 @@ export interface Confirmed extends Granted {
   readonly hold: Hold
 }
 
-/** What all calls of a `KindClient` share. */
-export interface Replicas extends Pick<KindClient, 'io' | 'holding'> {
-  readonly host: Host
-  /** The calls whose holds replicas are asked about, and those that pause, by the last hold of each. */
-  readonly asked: Map<Hold, ReplicatedCall>
-}
-
 export class ReplicatedCall {
   /** The present waiter, or the last one. */
   waiter: Waiter
-  readonly #replicas: Replicas
+  readonly #client: KindClient
+  readonly #host: Host
   readonly #terms: CallTerms
   readonly #settle: Settle
   #hold: Hold | undefined
@@ -49,16 +43,17 @@ export class ReplicatedCall {
   #askedAt: number | undefined
 
   /** Begins a wait, as `Io.start` does. `settle` gets a hand-off within the client, or a `Confirmed`. */
-  constructor(replicas: Replicas, wish: Wish, terms: CallTerms, settle: Settle) {
-    this.#replicas = replicas
+  constructor(client: KindClient, host: Host, wish: Wish, terms: CallTerms, settle: Settle) {
+    this.#client = client
+    this.#host = host
     this.#terms = terms
     this.#settle = settle
-    this.waiter = replicas.io.start(wish, this.#ended)
+    this.waiter = client.io.start(wish, this.#ended)
   }
 
   /** Ends the call, because its signal has aborted, or its time is over. */
   giveUp(aborted: boolean | undefined): void {
-    const { io } = this.#replicas
+    const { io } = this.#client
     if (!this.waiter.waits) this.end(undefined)
     else if (aborted) io.end(this.waiter, undefined)
     else io.outOfTime(this.waiter)
@@ -66,18 +61,17 @@ export class ReplicatedCall {
 
   /** Ends the call while replicas are asked, or in a pause. */
   end(error: Error | undefined): void {
-    const { asked, host } = this.#replicas
     const hold = this.#hold as Hold
-    asked.delete(hold)
+    this.#client.asked.delete(hold)
     if (this.#pause) this.#pause.cancel()
     else this.#takeBack(hold)
-    this.#settle(error, this.waiter, host.clock.now())
+    this.#settle(error, this.waiter, this.#host.clock.now())
   }
 
   readonly #ended: Settle = (end, waiter, now) => {
     this.waiter = waiter
     if (!end || !('token' in end) || 'run' in end) return this.#settle(end, waiter, now)
-    const { holding, asked } = this.#replicas
+    const { holding, asked } = this.#client
     const { claim, since, alone } = waiter
     const { renew, maxHold } = this.#terms
     const hold = holding.take({ claim, since, renew, maxHold, alone }, end, now)
@@ -92,11 +86,11 @@ export class ReplicatedCall {
 
   /** `error`: why the hold does not count: too few replicas have it, or it has ended. */
   #answered(grant: Confirmed, error?: unknown): void {
-    const { asked, host } = this.#replicas
+    const { asked } = this.#client
     const { hold } = grant
     // Otherwise the call has ended meanwhile.
     if (!asked.has(hold)) return
-    const { clock, settings } = host
+    const { clock, settings } = this.#host
     const now = clock.now()
     if (error === undefined && hold.remaining(now) > 0) {
       hold.begin(now)
@@ -112,18 +106,18 @@ export class ReplicatedCall {
   }
 
   #takeBack(hold: Hold): void {
-    const { io, holding } = this.#replicas
+    const { io, holding } = this.#client
     holding.forget(hold)
     io.leave(this.waiter)
   }
 
   #askAgain(last: Hold): void {
-    const { io, holding, host, asked } = this.#replicas
+    const { io, holding, asked } = this.#client
     this.#pause = undefined
     asked.delete(last)
     const { wish } = this.waiter
     const { key, id: before, owner } = wish.claim
-    const id = host.backend.ids.next()
+    const id = this.#host.backend.ids.next()
     const claim = { ...wish.claim, id, owner: owner === before ? id : owner }
     const after = wish.mayReenter ? holding.record(key, owner) : undefined
     this.waiter = io.start({ ...wish, claim, after }, this.#ended, this.waiter)

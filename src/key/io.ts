@@ -64,9 +64,9 @@ const AT_ONCE = 50
 export class Io implements Port {
   readonly shared: boolean
   readonly inTurns: boolean
-  readonly patience: number
   readonly pause: number
   closed = false
+  readonly #patience: number
   readonly #kind: Kind
   readonly #subscriptions: Subscriptions
   readonly #clock: Clock
@@ -91,7 +91,7 @@ export class Io implements Port {
     const { clock } = schedule
     this.shared = kind.shared
     this.inTurns = kind.inTurns
-    this.patience = patience.outage
+    this.#patience = patience.outage
     this.pause = Math.min(patience.waiterTtl / 3, LONGEST_PAUSE)
     this.#kind = kind
     this.#subscriptions = new Subscriptions(channels, clock)
@@ -276,7 +276,7 @@ export class Io implements Port {
         const now = this.#clock.now()
         // A failed heartbeat is sent again. If every heartbeat fails for `patience` ms, the waiter's wait ends.
         for (const waiter of waiters) {
-          if (now - (waiter.seen ?? waiter.since) >= this.patience) state.end(waiter, error, now)
+          if (now - (waiter.seen ?? waiter.since) >= this.#patience) state.end(waiter, error, now)
         }
         state.tended(waiters, undefined, now)
       },
@@ -370,7 +370,7 @@ export class Io implements Port {
   #queue(state: KeyState, waiter: Waiter, now: number): void {
     state.announce(waiter, now)
     const { after, mayReenter } = waiter.wish
-    const limit = Math.min(this.pause, this.patience / 2)
+    const limit = Math.min(this.pause, this.#patience / 2)
     const inbox = this.#subscriptions.heed(state, 'inbox', limit)
     // The unlock channel also announces that another call of the same owner was granted the lock. Then this waiter
     // re-enters.
@@ -389,8 +389,8 @@ export class Io implements Port {
     if (waited >= AT_ONCE) {
       // The request has a time limit of its own, which begins now. But the waiter has already used up a part of its
       // patience, so an earlier limit is set as well.
-      const giveUp = () => this.end(waiter, this.#unreached(waiter, this.patience))
-      this.#joining.set(waiter, this.#awake.after(this.patience - waited, giveUp))
+      const giveUp = () => this.end(waiter, this.#unreached(waiter, this.#patience))
+      this.#joining.set(waiter, this.#awake.after(this.#patience - waited, giveUp))
     }
     state.join(waiter, this.#clock.now())
   }
