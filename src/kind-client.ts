@@ -16,10 +16,11 @@ import { limit } from './key/limits.ts'
 import { LossNews } from './key/loss-news.ts'
 import { Schedule } from './key/schedule.ts'
 import { Table } from './key/table.ts'
-import type { Waiter, Wish } from './key/waiter.ts'
+import type { Settle, Waiter, Wish } from './key/waiter.ts'
 import type { Granted, Kind } from './kind.ts'
 import type { Stats } from './observe/stats.ts'
 import type { Keys } from './redis/keys.ts'
+import { type Confirmed, ReplicatedCall } from './replicated.ts'
 import type { CallTerms, Settings } from './settings.ts'
 
 /** The events in a client, each with its arguments. `held`: how many ms the hold lasted. */
@@ -85,6 +86,8 @@ export class KindClient<State = unknown> {
   readonly kind: Kind<State>
   readonly io: Io
   readonly holding: Holds
+  /** The calls whose holds replicas are asked about, and those that will ask for the lock again, by their last holds. */
+  readonly asked = new Map<Hold, ReplicatedCall>()
   readonly #host: Host
   readonly #schedule: Schedule
   readonly #table: Table
@@ -110,6 +113,7 @@ export class KindClient<State = unknown> {
     })
     this.holding = new Holds(kind, keeping, this.#table, {
       renewed: hold => {
+        if (this.asked.has(hold)) return
         stats.renewed += 1
         observer.tell('renewed', hold)
       },
@@ -119,6 +123,7 @@ export class KindClient<State = unknown> {
       },
       context: () => (observer.listening ? new AsyncResource('RELEASE') : undefined),
       lost: (hold, loss, held) => {
+        if (this.asked.has(hold)) return
         stats.ended('lost', held)
         observer.tell('lost', hold, loss)
       },
@@ -135,14 +140,14 @@ export class KindClient<State = unknown> {
     if (backend.inboxPerLock) this.#lossNews = new LossNews(clock, channels, id => this.holding.doubt(id))
   }
 
-  /** How many calls wait, in lines and queues. */
+  /** How many calls wait, in lines and queues, or for replicas. */
   get waiting(): number {
-    return this.#table.waiting
+    return this.#table.waiting + [...this.asked.values()].filter(({ waiter }) => waiter.wish.mode !== 'once').length
   }
 
-  /** How many holds this client has. */
+  /** How many holds this client has that their callers have got. */
   get held(): number {
-    return this.#table.holds.size
+    return this.#table.holds.size - [...this.asked.keys()].filter(({ state }) => state.is === 'held').length
   }
 
   /**
@@ -182,7 +187,7 @@ export class KindClient<State = unknown> {
     }
     return new Promise<Lease | T>((resolve, reject) => {
       let unlimited: (() => void) | undefined
-      const waiter = this.io.start(wish, (end, waiting, now) => {
+      const settle: Settle = (end, waiting, now) => {
         unlimited?.()
         const lease = end && 'token' in end ? this.#take(waiting, end, call, now) : undefined
         // A listener of the `acquired` event may have aborted the signal.
@@ -193,9 +198,15 @@ export class KindClient<State = unknown> {
         }
         const outcome = lease ?? (end ? without.failed(end, key) : without.refused(waiting))
         resolve(outcome instanceof Error ? rejection(outcome) : (outcome as Lease | T))
-      })
+      }
+      const replicated = this.kind.replicated ? new ReplicatedCall(this, this.#host, wish, call, settle) : undefined
+      const waiter = replicated?.waiter ?? this.io.start(wish, settle)
       const timeout = once ? undefined : call.timeout
-      const giveUp = () => (signal?.aborted ? this.io.end(waiter, undefined) : this.io.outOfTime(waiter))
+      const giveUp = () => {
+        if (replicated) replicated.giveUp(signal?.aborted)
+        else if (signal?.aborted) this.io.end(waiter, undefined)
+        else this.io.outOfTime(waiter)
+      }
       if ((signal || timeout !== undefined) && waiter.waits)
         unlimited = limit(signal, timeout, this.#host.clock, giveUp)
     })
@@ -240,7 +251,7 @@ export class KindClient<State = unknown> {
     // If the grant itself arrives later, the waiter must not use it.
     const waiter = this.#table.waiters.get(id)
     if (waiter && why === undefined) waiter.lost = token
-    else if (waiter) waiter.latest = token + 1
+    else if (waiter) waiter.leastToken = token + 1
   }
 
   /** Called when another client announces that the lock is free. The head of the line tries. */
@@ -266,16 +277,17 @@ export class KindClient<State = unknown> {
   /** Returns whether this owner has a hold of the lock that has not ended, and is not being released. */
   holds(key: string, owner: string): boolean {
     for (const hold of this.#table.states.get(key)?.holds ?? []) {
-      if (hold.claim.owner === owner && this.holding.lasts(hold)) return true
+      if (hold.claim.owner === owner && this.holding.lasts(hold) && !this.asked.has(hold)) return true
     }
     return false
   }
 
   /** Rejects every waiter with LockClosedError, except those that re-enter a hold of this client. */
   refuse(): void {
-    this.io.refuse(({ claim, wish }) =>
-      this.#host.closedTo(this.keys, claim.key, wish.mayReenter ? claim.owner : undefined),
-    )
+    const closed = ({ claim, wish }: Waiter) =>
+      this.#host.closedTo(this.keys, claim.key, wish.mayReenter ? claim.owner : undefined)
+    this.io.refuse(closed)
+    for (const call of [...this.asked.values()]) if (closed(call.waiter)) call.end(new LockClosedError())
   }
 
   /** Stops renewing and watching the holds. */
@@ -285,10 +297,10 @@ export class KindClient<State = unknown> {
     this.#schedule.close()
   }
 
-  #take(waiter: Waiter, grant: Granted, { renew, maxHold }: CallTerms, now: number): Lease {
+  #take(waiter: Waiter, grant: Granted | Confirmed, { renew, maxHold }: CallTerms, now: number): Lease {
     const { claim, since, handoff } = waiter
     const { stats, observer } = this.#host
-    const hold = this.holding.take({ claim, since, renew, maxHold }, grant, now)
+    const hold = 'hold' in grant ? grant.hold : this.holding.take({ claim, since, renew, maxHold }, grant, now)
     this.#lossNews?.add(hold)
     const lease = new Lease(hold, this.holding)
     hold.lease = lease

@@ -254,6 +254,8 @@ export interface Kind<State = unknown> {
    * what no caller waits for. Their timers do not keep the process alive either.
    */
   readonly background?: { readonly kind: Kind<State>; readonly clock: Clock } | undefined
+  /** Whether a hold counts only once enough replicas have it (the option `replicas`). `renew` then asks them. */
+  readonly replicated?: boolean
   readonly inspection: Inspection<State>
   /**
    * Makes one attempt. With the mode 'queue', the claim joins the queue if it is refused. If a 'try' is granted,
@@ -267,12 +269,6 @@ export interface Kind<State = unknown> {
    * waiters are unfair.
    */
   tend?(key: string, waiters: readonly Queued[]): Promise<Tended>
-  /**
-   * Asks replicas about a grant. Until enough of them have stored it, the call continues to wait. Resolves to a
-   * `Renewed`, as a renewal does: if it is a number, enough replicas keep the hold until that time. Rejects if too few
-   * replicas have the grant. Absent: no replica is asked.
-   */
-  confirm?(held: Held): Promise<Renewed>
   /**
    * Records in Redis that the waiter `heir` of this client now has `hold`: the lock passed to it by a hand-off within
    * the client, before Redis was informed. Each hand-off uses one of the tokens that Redis reserved with its grant.
@@ -293,8 +289,8 @@ export interface Kind<State = unknown> {
   release(hold: HoldName, used: number | undefined, to: Outcome<Released>): void
   /**
    * Renews several holds whose keys are in one place (see `placeOf`). Each hold then lasts `ms` from now. A hold with
-   * `ms` 0 is not renewed; the result says whether it exists, and until when. With the option `replicas`, each hold
-   * must exist on enough replicas.
+   * `ms` 0 is not renewed; the result says whether it exists, and until when. If the kind is `replicated`, rejects if too
+   * few replicas have the holds.
    */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>
   /**

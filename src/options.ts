@@ -238,9 +238,9 @@ export interface ClientOptions {
 
 /**
  * How many replicas must have a grant before the call gets its lease. The same number of replicas must have each
- * renewal of the lease. If too few replicas have a grant in time, the grant is undone and the call continues to wait.
- * After at most `outageTimeout` ms, the call rejects with LockConnectionError. A call that makes a single attempt
- * rejects at once.
+ * renewal of the lease. If too few replicas have a grant in time, the lock is released, and the call asks for it again,
+ * so it may lose its place in the queue. After at most `outageTimeout` ms, the call rejects with LockConnectionError. A
+ * call that makes a single attempt rejects at once.
  * @since 0.1.0
  */
 export interface Replicas {

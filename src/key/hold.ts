@@ -76,10 +76,10 @@ export class Hold implements Listed<Hold> {
   readonly slots: readonly number[] | undefined
   /** The run of hand-offs within this client to which this hold belongs. */
   readonly run: Run | undefined
-  /** When the hold was granted, in monotonic ms. */
-  readonly since: number
-  /** How many ms the call waited for the grant. */
-  readonly waited: number
+  /** When the caller got the hold, in monotonic ms. Until then, when Redis granted it. */
+  since: number
+  /** How many ms the call waited for the hold. */
+  waited: number
   /**
    * Until when the lease is renewed automatically, in monotonic ms. If this time is not later than `since`, the lease
    * is never renewed automatically.
@@ -175,6 +175,13 @@ export class Hold implements Listed<Hold> {
       if (this.#state.is === 'lost') this.#controller.abort(this.#state.loss)
     }
     return this.#controller.signal
+  }
+
+  /** The caller gets the hold now, some time after its grant, because replicas had to have it before. */
+  begin(now: number): void {
+    this.waited += now - this.since
+    this.since = now
+    this.run?.begin(now)
   }
 
   /** The caller has done nothing under the lock, so its release need not wait for `minHold`. */

@@ -95,6 +95,13 @@ export class Holds extends Keeping implements Succession {
     return hold
   }
 
+  /** Forgets a hold that its caller has not got. Redis may still have it. */
+  forget(hold: Hold): void {
+    hold.end()
+    this.remove(hold)
+    if (hold.run) this.endRun(hold.run)
+  }
+
   /** Called when the lock is handed on to another waiter of this client: the hold has ended. */
   handedOn(hold: Hold, now: number): void {
     this.remove(hold)

@@ -11,7 +11,7 @@ import type { Channels, Granted, HoldName, Kind, Refused } from '../kind.ts'
 import type { Outcome } from '../outcome.ts'
 import { Cleanups } from './cleanups.ts'
 import { FairAfter } from './fair-after.ts'
-import { type KeyState, UNDO_PAUSE } from './key-state.ts'
+import type { KeyState } from './key-state.ts'
 import { Outage, SingleAttempts } from './limits.ts'
 import type { Attempt, Heeded, Key, Port } from './port.ts'
 import { Schedule } from './schedule.ts'
@@ -57,6 +57,8 @@ export interface IoListener {
 const BLOCK = 1_000
 /** The longest pause between heartbeats, in ms, even if `waiterTtl` is long: heartbeats keep the queue's keys alive. */
 const LONGEST_PAUSE = 60_000
+/** The pause, in ms, before it is checked what an attempt has left behind a release that is under way. */
+const BEHIND = 50
 /** If a fair waiter's subscriptions take less than this many ms, that time does not count against its patience. */
 const AT_ONCE = 50
 
@@ -87,10 +89,9 @@ class Asked implements Outcome<Granted | Refused> {
 export class Io implements Port {
   readonly shared: boolean
   readonly local: boolean
-  readonly confirms: boolean
-  readonly patience: number
   readonly pause: number
   closed = false
+  readonly #patience: number
   readonly #kind: Kind
   readonly #subscriptions: Subscriptions
   readonly #clock: Clock
@@ -115,8 +116,7 @@ export class Io implements Port {
     const { clock } = schedule
     this.shared = kind.shared
     this.local = kind.background !== undefined
-    this.confirms = kind.confirm !== undefined
-    this.patience = patience.outage
+    this.#patience = patience.outage
     this.pause = Math.min(patience.waiterTtl / 3, LONGEST_PAUSE)
     this.#kind = kind
     this.#subscriptions = new Subscriptions(channels, clock)
@@ -141,10 +141,14 @@ export class Io implements Port {
 
   // Calls.
 
-  /** Begins a wait. `settle` is called once, when the wait ends. */
-  start(wish: Wish, settle: Settle): Waiter {
+  /**
+   * Begins a wait. `settle` is called once, when the wait ends. `before`: the former waiter of the same call, whose grant
+   * does not count.
+   */
+  start(wish: Wish, settle: Settle, before?: Waiter): Waiter {
     const now = this.#clock.now()
-    const waiter = new Waiter(wish, now, this.#awake.at(now), settle)
+    const waiter = new Waiter(wish, before?.since ?? now, before?.begun ?? this.#awake.at(now), settle)
+    if (before) waiter.answered = true
     this.#table.waiters.set(wish.claim.id, waiter)
     const state = this.#table.of(wish.claim.key)
     state.present += 1
@@ -171,7 +175,7 @@ export class Io implements Port {
    * made, although a single attempt would. `SingleAttempts` limits the time for the answer.
    */
   outOfTime(waiter: Waiter): void {
-    if (waiter.parked || waiter.latest > 0 || this.#outage.known) this.end(waiter, undefined)
+    if (waiter.parked || waiter.answered || this.#outage.known) this.end(waiter, undefined)
     else this.#single.asked(waiter)
   }
 
@@ -212,12 +216,12 @@ export class Io implements Port {
 
   /**
    * Called after a wait that ended without a lease. Returns the error to report if Redis did not answer, otherwise
-   * undefined. A grant to this waiter counts as an answer, even if replicas did not confirm it. A refusal counts if the
-   * refused request was sent during this wait. A refusal of an earlier request counts only if there is no outage now.
+   * undefined. An answer to an attempt of the waiter itself counts, and a refusal of the head if the refused request was
+   * sent during this wait. A refusal of an earlier request counts only if there is no outage now.
    */
   unanswered(waiter: Waiter): LockConnectionError | undefined {
-    const { refusal, since, latest } = waiter
-    if (latest > 0 || (refusal && (refusal.sent >= since || !this.outage))) return undefined
+    const { refusal, since, answered } = waiter
+    if (answered || (refusal && (refusal.sent >= since || !this.outage))) return undefined
     return this.#unreached(waiter, this.#clock.now() - since)
   }
 
@@ -313,33 +317,18 @@ export class Io implements Port {
         const now = this.#clock.now()
         // A failed heartbeat is sent again. If every heartbeat fails for `patience` ms, the waiter's wait ends.
         for (const waiter of waiters) {
-          if (now - (waiter.seen ?? waiter.since) >= this.patience) state.end(waiter, error, now)
+          if (now - (waiter.seen ?? waiter.since) >= this.#patience) state.end(waiter, error, now)
         }
         state.tended(waiters, undefined, now)
       },
     )
   }
 
-  confirm(state: Key, waiter: Waiter, grant: Granted, begun: number): void {
-    const { key, id } = waiter.claim
-    this.#kind.confirm?.({ hold: { key, id }, token: grant.token }).then(
-      deadline => state.confirmed(waiter, grant, begun, deadline, this.#clock.now()),
-      error => state.unconfirmed(waiter, begun, error, this.#clock.now()),
-    )
-  }
-
-  undo(state: Key, waiter: Waiter): void {
-    this.#cleanups.begin(waiter, () => {
-      this.#clock.after(UNDO_PAUSE, () => state.undone(waiter, this.#clock.now()))
-      this.#freed(waiter.claim.key)
-    })
-  }
-
   leave(waiter: Waiter): void {
-    const { claim, latest } = waiter
+    const { claim, heldToken } = waiter
     const { key, id } = claim
     this.#cleanups.begin(waiter, () => {
-      if (latest > 0) this.#listener.left({ key, id })
+      if (heldToken > 0) this.#listener.left({ key, id })
       this.#freed(key)
     })
   }
@@ -350,7 +339,7 @@ export class Io implements Port {
     if (!hold) this.leave(waiter)
     else if (token !== undefined) this.#listener.doubt(claim.id, token)
     // Behind the release, the request may have queued the waiter.
-    else if (hold.state.is === 'releasing' && !this.closed) this.#clock.after(UNDO_PAUSE, () => this.check(waiter))
+    else if (hold.state.is === 'releasing' && !this.closed) this.#clock.after(BEHIND, () => this.check(waiter))
   }
 
   hear(state: Heeded, head: Waiter, now: number): void {
@@ -416,7 +405,7 @@ export class Io implements Port {
   #queue(state: KeyState, waiter: Waiter, now: number): void {
     state.announce(waiter, now)
     const { after, mayReenter } = waiter.wish
-    const limit = Math.min(this.pause, this.patience / 2)
+    const limit = Math.min(this.pause, this.#patience / 2)
     const inbox = this.#subscriptions.heed(state, 'inbox', limit)
     // The unlock channel also announces that another call of the same owner was granted the lock. Then this waiter
     // re-enters.
@@ -435,8 +424,8 @@ export class Io implements Port {
     if (waited >= AT_ONCE) {
       // The request has a time limit of its own, which begins now. But the waiter has already used up a part of its
       // patience, so an earlier limit is set as well.
-      const giveUp = () => this.end(waiter, this.#unreached(waiter, this.patience))
-      this.#joining.set(waiter, this.#awake.after(this.patience - waited, giveUp))
+      const giveUp = () => this.end(waiter, this.#unreached(waiter, this.#patience))
+      this.#joining.set(waiter, this.#awake.after(this.#patience - waited, giveUp))
     }
     state.join(waiter, this.#clock.now())
   }

@@ -38,7 +38,7 @@
  * times in a row. Waiters of other clients do not starve: after `fairAfter` ms they join the queue.
  */
 import { LockClosedError, LockConnectionError } from '../errors.ts'
-import type { Announced, Granted, Refused, Renewed, Tended } from '../kind.ts'
+import type { Announced, Granted, Refused, Tended } from '../kind.ts'
 import { List } from '../list.ts'
 import type { Hold } from './hold.ts'
 import { Line } from './line.ts'
@@ -49,11 +49,7 @@ import { inState, nobody, type Waiter } from './waiter.ts'
 
 /** A look for the end of a lease comes this many ms after that end. The server counts whole ms. */
 const AFTER_LAPSE = 2
-/** The pause between the moment when an unconfirmed grant is taken back and the next attempt, in ms. */
-export const UNDO_PAUSE = 50
 const NEVER = Number.POSITIVE_INFINITY
-
-const tooLate = new Error('the lease ended before enough replicas had confirmed the grant')
 
 export class KeyState extends Line implements Due {
   readonly key: string
@@ -126,48 +122,6 @@ export class KeyState extends Line implements Due {
     else this.stand(waiter, now)
   }
 
-  /**
-   * Called when Redis has answered whether replicas have the grant. `begun`: when `Port.confirm` asked. If `deadline`
-   * is a number, enough replicas have the grant, and the hold lasts until `deadline`. This time depends on the server's
-   * clock, which may be wrong. So `confirmedUntil` limits the hold to the length of the lease.
-   */
-  confirmed(waiter: Waiter, grant: Granted, begun: number, deadline: Renewed, now: number): void {
-    if (!waiter.waits) return
-    const until = waiter.confirmedUntil(grant, begun, deadline)
-    if (!this.port.mayBeOver(waiter, until, now)) {
-      this.#hold(waiter, { ...grant, deadline: until }, now)
-      // Waiters may have joined the line during the confirmation. They have not tried yet.
-      this.wake(now)
-      return
-    }
-    if (this.#outOfPatience(waiter, begun, new LockConnectionError('the lock was not replicated', tooLate), now)) return
-    if (!waiter.outdated || typeof deadline !== 'number') return this.undone(waiter, now)
-    // When this client asked, this grant was older than one that the waiter had had, or it had been taken back already.
-    // Nevertheless, the server has it, so another server was the master then. That one may have granted the lock to
-    // others since, so this grant must not be used (I2), but this server would repeat it until its lease ends (I4). Each
-    // later grant of this server counts, even if its clock is behind.
-    this.#undo(waiter, grant.token)
-  }
-
-  /** Called when too few replicas have the grant. */
-  unconfirmed(waiter: Waiter, begun: number, error: Error, now: number): void {
-    // What is taken back must not be used any more, even if another server still has it.
-    if (waiter.waits && !this.#outOfPatience(waiter, begun, error, now)) this.#undo(waiter, waiter.latest + 1)
-  }
-
-  /** Takes the grant back. The waiter asks again after a pause. Its next grant needs at least the token `latest`. */
-  #undo(waiter: Waiter, latest: number): void {
-    waiter.latest = latest
-    this.port.undo(this, waiter)
-  }
-
-  /** Called after a grant that replicas did not confirm has been taken back. */
-  undone(waiter: Waiter, now: number): void {
-    if (!waiter.waits) return
-    waiter.confirming = false
-    this.#again(waiter, now)
-  }
-
   /** Called when so many callers are queued that the waiter was not added to them. */
   turnedAway(waiter: Waiter, error: Error, now: number): void {
     if (!waiter.waits) return
@@ -194,7 +148,7 @@ export class KeyState extends Line implements Due {
    * request of its own, because each hold has an id of its own, by which it is released.
    */
   entered(owner: string, now: number): void {
-    for (const waiter of this.reentrants?.get(owner) ?? []) this.#reenter(waiter, now)
+    for (const waiter of this.reentrants?.get(owner) ?? []) this.ask(waiter, 'to-re-enter', now)
   }
 
   /**
@@ -238,7 +192,7 @@ export class KeyState extends Line implements Due {
     if (this.line.size === 0) return
     if (this.port.shared) {
       // The head's refusal names only one of several holders. So each waiter whose owner may hold asks for itself, too.
-      for (const waiter of [...this.line].slice(1)) if (waiter.wish.mayReenter) this.#reenter(waiter, now)
+      for (const waiter of [...this.line].slice(1)) if (waiter.wish.mayReenter) this.ask(waiter, 'to-re-enter', now)
     }
     this.wake(now)
   }
@@ -270,7 +224,7 @@ export class KeyState extends Line implements Due {
   end(waiter: Waiter, error: Error | undefined, now: number): void {
     const { end } = inState[waiter.state]
     if (end === 'ignore') return
-    const leaves = end === 'leave' || waiter.latest > 0 || waiter.unanswered > 0
+    const leaves = end === 'leave' || waiter.unanswered > 0
     this.present -= 1
     waiter.reported = error instanceof LockConnectionError
     this.#settle(waiter, 'over', now)
@@ -289,7 +243,7 @@ export class KeyState extends Line implements Due {
 
   /** Ends the wait with a grant. */
   #hold(waiter: Waiter, grant: Granted, now: number): void {
-    waiter.latest = grant.token
+    waiter.heldToken = grant.token
     if (this.releasedAt !== undefined) waiter.handoff = now - this.releasedAt
     this.releasedAt = undefined
     this.#settle(waiter, 'holding', now)
@@ -302,7 +256,6 @@ export class KeyState extends Line implements Due {
   #settle(waiter: Waiter, state: 'holding' | 'over', now: number): void {
     const { inQueue } = waiter
     waiter.state = state
-    waiter.confirming = false
     this.port.settled(waiter)
     if (this.port.shared) this.leaveLine(waiter, now)
     else this.standing?.delete(waiter)
@@ -323,7 +276,7 @@ export class KeyState extends Line implements Due {
     if (meaning === 'take-back') return this.port.leave(waiter)
     if (meaning === 'check') {
       // A hold whose lease has ended still lasts for its `minHold`, so it must not be given back.
-      if (waiter.claim.minHold && grant.token === waiter.latest) return
+      if (waiter.claim.minHold && grant.token === waiter.heldToken) return
       return this.port.check(waiter, grant.token)
     }
     if (this.port.closed) {
@@ -337,32 +290,10 @@ export class KeyState extends Line implements Due {
     const lost = grant.token <= waiter.lost
     waiter.lost = 0
     // What was certainly taken away is not used, however often it is told.
-    const gone = grant.token < waiter.latest && !this.port.confirms
+    const gone = grant.token < waiter.leastToken
     if (gone || (lost && waiter.wish.mode !== 'once')) return this.#again(waiter, now)
-    if (!this.port.confirms) {
-      this.#hold(waiter, grant, now)
-      if (lost) this.port.check(waiter, NEVER)
-      return
-    }
-    const { latest } = waiter
-    waiter.latest = Math.max(latest, grant.token)
-    if (waiter.confirming) return
-    waiter.confirming = true
-    waiter.outdated = grant.token < latest
-    this.port.confirm(this, waiter, grant, now)
-  }
-
-  /**
-   * Called when replicas did not confirm a grant. If the waiter makes only a single attempt, its wait ends. Otherwise
-   * the waiter would make its next attempt in `UNDO_PAUSE` ms. If it will have tried for `patience` ms or longer by
-   * then, its wait ends now. Returns whether the wait has ended.
-   */
-  #outOfPatience(waiter: Waiter, begun: number, error: Error, now: number): boolean {
-    waiter.unconfirmedSince ??= begun
-    const waited = now + UNDO_PAUSE - waiter.unconfirmedSince
-    const ended = waiter.wish.mode === 'once' || waited >= this.port.patience
-    if (ended) this.end(waiter, error, now)
-    return ended
+    this.#hold(waiter, grant, now)
+    if (lost) this.port.check(waiter, NEVER)
   }
 
   /** Makes a waiter ask again after a grant that it must not use (`inState` in waiter.ts). */
@@ -456,7 +387,6 @@ export class KeyState extends Line implements Due {
     if (heir && run.left(now) > 0) {
       this.#succession.passed(run, now)
       run.owner = heir.claim.owner
-      // No replica is asked, because the replicas have already confirmed the hold that is handed on.
       const grant: Inherited = { granted: true, token: run.issue(), deadline: hold.deadline, via: 'handoff', run }
       this.#hold(heir, grant, now)
     } else {
@@ -496,10 +426,6 @@ export class KeyState extends Line implements Due {
     // the time of this request.
     if (join) waiter.seen ??= now
     this.port.ask(this, waiter, attempt, join, reserve, now)
-  }
-
-  #reenter(waiter: Waiter, now: number): void {
-    if (!waiter.confirming) this.ask(waiter, 'to-re-enter', now)
   }
 
   /** Marks the waiter as parked, and emits its `waiting` event once. */

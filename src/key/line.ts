@@ -148,7 +148,7 @@ export abstract class Line extends Tenure {
   /** Lets the head ask if there is an unused wake-up. Must not be called while an attempt of the line is under way. */
   #tryHead(now: number): void {
     const { head } = this
-    this.asking = head !== undefined && this.#woken && !head.confirming
+    this.asking = head !== undefined && this.#woken
     if (!head || !this.asking) {
       if (!this.inUse) this.rested()
       return
@@ -166,7 +166,7 @@ export abstract class Line extends Tenure {
 
   #askBehind(head: Waiter, most: number, now: number): void {
     for (const waiter of this.line) {
-      if (waiter === head || waiter.confirming) continue
+      if (waiter === head) continue
       if (this.#unanswered === most) return
       this.#unanswered += 1
       this.ask(waiter, 'as-head', now)
@@ -185,9 +185,6 @@ export abstract class Line extends Tenure {
     this.#refused ||= !answer.granted
     this.#unanswered -= 1
     if (this.#unanswered > 0) return
-    // While replicas are asked to confirm the head's grant, the client need not subscribe to the unlock channel,
-    // because the line tries again after the replicas' answer.
-    const goesOn = this.#heardBefore || head.confirming
     // In a lock that several owners may hold, the next waiter may be granted the lock, too.
     if (this.port.shared && !this.#refused) {
       this.#row += 1
@@ -197,7 +194,7 @@ export abstract class Line extends Tenure {
     if (this.line.size === 0) {
       this.asking = false
       if (!this.inUse) this.rested()
-    } else if (goesOn || (answer.granted && this.#behindOurselves(now))) this.#tryHead(now)
+    } else if (this.#heardBefore || (answer.granted && this.#behindOurselves(now))) this.#tryHead(now)
     else this.port.hear(this, head, now)
   }
 

@@ -1,5 +1,5 @@
 /** What a key asks of its client. The decisions are made in key-state.ts; io.ts and holds.ts carry them out. */
-import type { Channel, Granted, Refused, Renewed, Tended } from '../kind.ts'
+import type { Channel, Granted, Refused, Tended } from '../kind.ts'
 import type { List } from '../list.ts'
 import type { Hold } from './hold.ts'
 import type { Run } from './run.ts'
@@ -49,9 +49,6 @@ export interface Key extends Heeded {
   takeBack(waiter: Waiter): void
   turnedAway(waiter: Waiter, error: Error, now: number): void
   tended(waiters: readonly Waiter[], answer: Tended | undefined, now: number): void
-  confirmed(waiter: Waiter, grant: Granted, begun: number, deadline: Renewed, now: number): void
-  unconfirmed(waiter: Waiter, begun: number, error: Error, now: number): void
-  undone(waiter: Waiter, now: number): void
 }
 
 /** What a key asks of its client. io.ts implements the port. */
@@ -60,10 +57,6 @@ export interface Port {
   readonly shared: boolean
   /** Whether the locks are in the memory of this process. */
   readonly local: boolean
-  /** Whether replicas have to confirm a grant. */
-  readonly confirms: boolean
-  /** For how many ms a waiter keeps trying while replicas do not confirm its grants. */
-  readonly patience: number
   /** The longest time between two looks at a lock with waiters, in ms. */
   readonly pause: number
   /** Whether the client is closed. A closed client accepts no grants. */
@@ -74,10 +67,6 @@ export interface Port {
   ask(key: Key, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean, now: number): void
   /** Sends a heartbeat of these waiters, and calls `tended`. */
   tend(key: Key, waiters: readonly Waiter[]): void
-  /** Asks replicas whether they have a grant, and calls `confirmed` or `unconfirmed`. */
-  confirm(key: Key, waiter: Waiter, grant: Granted, now: number): void
-  /** Takes back a grant that replicas did not confirm, and calls `undone` a moment later. */
-  undo(key: Key, waiter: Waiter): void
   /** Removes the waiter from the queue in Redis, or releases what it was granted. */
   leave(waiter: Waiter): void
   /**

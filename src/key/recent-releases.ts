@@ -14,9 +14,8 @@
  * nothing, and releases only those. If the connection leads to the same server as before, there are none.
  *
  * - I5: a hold's id is used for one call only. So a hold that was released in this client is never its hold again, and
- *   to release it late or twice ends no other hold. (A grant that replicas did not confirm is taken back too, but its
- *   waiter goes on with the same id. So it is remembered only when the wait has ended. Until then, the waiter's own
- *   requests find the grant if the new master has it, and take it back there: `confirmed` in key-state.ts.)
+ *   to release it late or twice ends no other hold. That is true of a hold that too few replicas have, too: its call asks
+ *   again with a new id.
  * - I4: a waiter that the old master served may still be in the queue of the new one, and is granted the lock there. Its
  *   client receives the message of that grant, has no such waiter, and gives the grant back (session.ts).
  * - Memory: a ring of `MOST` releases. A release writes its place in the ring, and needs no object and no timer.

@@ -65,7 +65,7 @@ export class Run implements Due {
   dueAt = Number.POSITIVE_INFINITY
   readonly #first: number
   readonly #size: number
-  readonly #until: number
+  #until: number
   readonly #records: Pick<Records, 'late'>
   #used = 0
   #over = false
@@ -85,6 +85,11 @@ export class Run implements Due {
   left(now: number): number {
     if (this.#over || this.queued || this.#used >= this.#size) return 0
     return Math.max(0, this.#until - now)
+  }
+
+  /** Called when the first holder gets its hold, which replicas had to have before. The time of the run begins now. */
+  begin(now: number): void {
+    this.#until = now + LONGEST_RUN
   }
 
   /** Ends the run: the lock is no longer handed on within this client. */
@@ -190,9 +195,9 @@ export class Records<H extends RunHold = RunHold> {
       if (!holder) return
       if (!passed) return this.#doubt(holder)
       run.queued ||= passed.queued
-      // If replicas have to confirm grants, the new deadline in Redis's answer is not used, because the replicas may
-      // not have it yet. The next renewal waits for the replicas, and then sets the deadline.
-      if (!this.#kind.confirm) holder.prolong(passed.deadline)
+      // With the option `replicas`, the new deadline in Redis's answer is not used, because the replicas may not have it
+      // yet. The next renewal waits for the replicas, and then sets the deadline.
+      if (!this.#kind.replicated) holder.prolong(passed.deadline)
     } catch (error) {
       if (run.recorded === token) run.recorded = recorded
       throw error

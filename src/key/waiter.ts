@@ -6,9 +6,6 @@
  *                                  ▼ grant
  *                          holding, or over
  *
- * If replicas have to confirm a grant, the waiter stays at its place while they are asked (`confirming`). If too few of
- * them have the grant, the waiter goes on waiting there.
- *
  * A wait ends once, as `holding` or as `over`. If a grant arrives later for a waiter whose wait is `over`, it is taken
  * back at once. If a grant arrives later for a waiter that is `holding`, it is most likely the same grant, reported
  * again. So it is taken back only if the hold has ended. spec/baton.pml has the same states, but there all places
@@ -16,7 +13,7 @@
  */
 import type { AsyncResource } from 'node:async_hooks'
 import { surelyUntil } from '../clock.ts'
-import type { Announced, Claim, Granted, Refused, Renewed } from '../kind.ts'
+import type { Announced, Claim, Granted, Refused } from '../kind.ts'
 import { List, type Listed } from '../list.ts'
 
 export interface Wish {
@@ -65,13 +62,13 @@ export type State = Place | 'holding' | 'over'
 /**
  * The effect of an event on a waiter, by its state.
  *
- *   again    The waiter must not use its grant: the grant was taken away, or replicas did not confirm it. The value says
- *            how the waiter asks again.
+ *   again    The waiter must not use its grant, because the grant was taken away. The value says how the waiter asks
+ *            again.
  *   grant    A reply, a message or a heartbeat brings a proven grant. `take`: the waiter uses it. `check`: the client
  *            asks Redis whether the hold still exists. `take-back`: the client gives the grant back.
  *   end      The caller gives up, or an attempt fails. Redis may have queued the waiter or granted it the lock. A
  *            request can undo both. `leave`: the client always sends this request. `asked`: the client sends it only
- *            if an attempt is unanswered, or if the waiter had a grant that replicas did not confirm.
+ *            if an attempt is unanswered.
  */
 export const inState = {
   arriving: { again: 'stand', grant: 'take', end: 'asked' },
@@ -103,8 +100,6 @@ export class Waiter implements Listed<Waiter> {
   after: Waiter | undefined
   /** The waiter's ticket, while it is queued; otherwise ''. */
   ticket = ''
-  /** Whether replicas are being asked about a grant of this waiter. */
-  confirming = false
   /**
    * Whether a message has announced a grant while the waiter was `joining`. Redis cannot be asked about it before the
    * waiter has a ticket.
@@ -114,7 +109,7 @@ export class Waiter implements Listed<Waiter> {
   parked = false
   /** Whether a rejection, or an event, has reported that Redis refuses this waiter's requests, or does not answer. */
   reported = false
-  /** Whether Redis has answered an attempt. */
+  /** Whether Redis has answered an attempt of the call. */
   answered = false
   /** Whether a grant of this waiter has arrived only after its lease had ended. */
   late = false
@@ -134,16 +129,10 @@ export class Waiter implements Listed<Waiter> {
   seen: number | undefined
   /** According to a message, the grant with this token was taken away before the waiter received it; 0 if none. */
   lost = 0
-  /**
-   * The smallest token that a grant of this waiter must have now. If replicas have to confirm grants, it is the largest
-   * token that the waiter has been granted so far. If that grant was taken back, or a grant was certainly taken away
-   * before it arrived, it is the next number. Otherwise 0, or after the wait the token of its hold.
-   */
-  latest = 0
-  /** Whether the grant about which replicas are asked had a token smaller than `latest` already then. */
-  outdated = false
-  /** When replicas were asked about this waiter's first unconfirmed grant, in monotonic ms. */
-  unconfirmedSince: number | undefined
+  /** A grant needs at least this token: one with a smaller token was certainly taken away before it arrived. */
+  leastToken = 0
+  /** The token of the waiter's hold; 0: the waiter has had none. */
+  heldToken = 0
   /** ms from this client's own release to the grant. Set only if the waiter waited for that release. */
   handoff: number | undefined
 
@@ -189,16 +178,6 @@ export class Waiter implements Listed<Waiter> {
     const newer = token > (this.refusal?.clock ?? 0)
     const deadline = surelyUntil(this.seen ?? this.since, lease)
     return newer && deadline - now >= lease / 2 ? { granted: true, token, deadline, via, slots } : undefined
-  }
-
-  /**
-   * Returns the time until which the holder can rely on a grant; 0 if the grant must not be used. `begun`: when
-   * replicas were asked about the grant. `deadline`: the answer to this question. If a newer grant has arrived since
-   * `begun`, the answer may be about either grant, so this grant must not be used.
-   */
-  confirmedUntil(grant: Granted, begun: number, deadline: Renewed): number {
-    if (typeof deadline !== 'number' || grant.token !== this.latest) return 0
-    return Math.max(Math.min(deadline, begun + this.claim.lease), grant.deadline)
   }
 }
 

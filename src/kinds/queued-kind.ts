@@ -8,7 +8,6 @@ import { LockDeadlockError, LockQueueFullError } from '../errors.ts'
 import {
   type Claim,
   type Granted,
-  type Held,
   type Holder,
   type HoldName,
   type Inspection,
@@ -58,13 +57,13 @@ export abstract class QueuedKind implements Kind<LockState> {
   readonly shared: boolean
   readonly reentrant: boolean
   abstract readonly inspection: Inspection<LockState>
-  readonly confirm?: (held: Held) => Promise<Renewed>
+  readonly replicated: boolean
   readonly #scripts: Runner<QueueScripts>
   /**
-   * If replicas have to confirm writes, this runner waits for the replicas after each script. Otherwise it is the same
+   * If replicas have to have each hold, this runner waits for the replicas after each script. Otherwise it is the same
    * as `#scripts`.
    */
-  readonly #replicated: Runner<QueueScripts>
+  readonly #confirmed: Runner<QueueScripts>
   readonly #keys: KindNames<MutexNames>
   readonly #waiterTtl: number
   readonly #wants: string | undefined
@@ -85,8 +84,8 @@ export abstract class QueuedKind implements Kind<LockState> {
     this.#disagreements = new Disagreements(traits, parts.warn)
     const { names, scripts: runner, replicated } = parts
     this.#scripts = runner
-    this.#replicated = replicated ?? runner
-    if (replicated) this.confirm = async held => (await this.renew([{ ...held, ms: 0 }]))[0]!
+    this.replicated = replicated !== undefined
+    this.#confirmed = replicated ?? runner
     this.#keys = names
     this.#waiterTtl = parts.waiterTtl
   }
@@ -244,7 +243,7 @@ export abstract class QueuedKind implements Kind<LockState> {
     return this.#keys.placeOf(key)
   }
 
-  async renew(asked: readonly Prolonging[], scripts = this.#replicated): Promise<Renewed[]> {
+  async renew(asked: readonly Prolonging[], scripts = this.#confirmed): Promise<Renewed[]> {
     const calls: Promise<Renewed[]>[] = []
     for (let i = 0; i < asked.length; i += RENEWALS_PER_CALL) {
       calls.push(this.#renewSome(asked.slice(i, i + RENEWALS_PER_CALL), scripts))

@@ -133,11 +133,10 @@ describe('failover to a replica that missed releases', () => {
     expect(await kept.release()).toBe(true)
   })
 
-  // This test fails if `!waiter.outdated || typeof deadline !== 'number'` becomes `true` in src/key/key-state.ts: the new
-  // master repeats the waiter's first grant, and the client asks again and again. It also fails if ` || grant.token !==
-  // this.latest` is removed in src/key/waiter.ts: the lease has the token of the first grant. It also fails if
-  // `if (latest > 0) this.#listener.left({ key, id })` is removed in src/key/io.ts: the new master has the grant of the
-  // single attempt until its lease ends.
+  // This test fails if `const id = this.#host.backend.ids.next()` becomes `const id = before` in src/replicated.ts: the new master repeats the
+  // call's first grant, and the lease has the token of that grant. It also fails if
+  // `if (heldToken > 0) this.#listener.left({ key, id })` is removed in src/key/io.ts: the new master has the grants that
+  // were taken back until their leases end.
   test.each(ways)('I2 I4: what replicas did not confirm is taken back there, too (fair: %s)', async fair => {
     const at = await scene(undefined, { ...patient, replicas: { min: 1, timeout: 1_000 } })
     const { replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = at

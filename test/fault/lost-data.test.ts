@@ -125,7 +125,7 @@ test.for(kinds)(
 )
 
 describe.each(['', ':q', ':d'])('the key <lock>%s has the wrong type', suffix => {
-  // This test fails if `now - (waiter.seen ?? waiter.since) >= this.patience` becomes `false` in src/key/io.ts: the
+  // This test fails if `now - (waiter.seen ?? waiter.since) >= this.#patience` becomes `false` in src/key/io.ts: the
   // fair waiter is never rejected.
   test.for(kinds.filter(({ kind }) => kind !== 'mutex' || suffix !== ':d'))(
     'I6 I8: holder and waiters settle with a clear error; the key is left alone; once it is deleted, the lock works again ($kind)',

@@ -1,7 +1,7 @@
 /**
  * Tests the option `replicas`. With this option, a grant counts only after a replica has confirmed it. Some tests use a
  * replica that does not receive the grant. Kinds other than the mutex are tested only where their scripts matter:
- * "renew" confirms a grant, and "leave" undoes it and keeps the waiter's position.
+ * "renew" confirms a grant, and "leave" undoes it.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type ClientOptions, LockConnectionError, LockLostError } from '../../src/index.ts'
@@ -47,9 +47,7 @@ async function scene({ client } = kinds[0]!) {
 
 describe('with a replica that receives writes', () => {
   // This test fails if `if (count >= min)` becomes `if (count > min)` in src/redis/replication.ts: no grant counts, and
-  // no caller gets the lock. It also fails if `this.#hold(heir, grant, now)` becomes `this.found(heir, grant, now)` in
-  // src/key/key-state.ts: for a local hand-off, too, the client requests a confirmation. Redis does not know the new
-  // holder's id, so no hand-off to an unfair caller counts.
+  // no caller gets the lock.
   test.each(kindsAndWays.filter(({ kind, fair }) => kind === 'mutex' || fair))(
     'I1 I2 I7: a lock is handed on as usual ($kind, fair: $fair)',
     async ({ fair, ...kind }) => {
@@ -85,8 +83,8 @@ describe('with a replica that receives writes', () => {
     expect((await other.tryLock(key))?.held).toBe(true)
   })
 
-  // This test fails if `if (!this.port.confirms)` becomes `if (true)` in src/key/key-state.ts: the replica becomes the
-  // master without the grant, and grants the lock again. (On a busy machine, the replica sometimes gets the grant in
+  // This test fails if `this.kind.replicated ?` becomes `false ?` in src/kind-client.ts: the replica becomes the master
+  // without the grant, and grants the lock again. (On a busy machine, the replica sometimes gets the grant in
   // time. The test then passes in spite of the change.)
   test('I1: a grant survives the failover', async () => {
     const { key, replica, careful, promote } = await scene()
@@ -99,9 +97,9 @@ describe('with a replica that receives writes', () => {
 })
 
 describe('with a replica that does not receive writes', () => {
-  // This test fails if `if (!this.port.confirms)` becomes `if (true)` in src/key/key-state.ts: the attempt gets the
-  // lock, although no replica knows of it. It also fails if `waiter.latest > 0 || waiter.unanswered > 0` becomes
-  // `waiter.unanswered > 0` in src/key/key-state.ts: the lock is not free until the lease ends.
+  // This test fails if `this.kind.replicated ?` becomes `false ?` in src/kind-client.ts: the attempt gets the lock,
+  // although no replica knows of it. It also fails if `io.leave(this.waiter)` is removed in
+  // src/replicated.ts: the lock is not free until the lease ends.
   test.each(ways)('a single attempt rejects, and the lock is free (fair: %s)', async fair => {
     const { key, careful, careless, loseWrites } = await scene()
     const [locks, other] = [careful(), careless()]
@@ -113,9 +111,9 @@ describe('with a replica that does not receive writes', () => {
     expect(free.held).toBe(true)
   })
 
-  // This test fails if `waited >= this.port.patience` becomes `true` in src/key/key-state.ts: the call rejects at
-  // once. It also fails if `this.#clock.after(UNDO_PAUSE, () => state.undone(waiter, this.#clock.now()))` becomes `{}`
-  // in src/key/io.ts: the caller does not ask again, and no later grant reaches it.
+  // This test fails if `now + PAUSE - (this.#askedAt as number) >= settings.outageTimeout` becomes `true` in src/replicated.ts: the call
+  // rejects at once. It also fails if `this.#pause = clock.after(PAUSE, () => this.#askAgain(hold))` is removed in
+  // src/replicated.ts: the caller does not ask again.
   test.each(ways)('I4: a call continues to wait, and is granted when the replica is back (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites, heal } = await scene()
     const locks = careful()
@@ -130,10 +128,9 @@ describe('with a replica that does not receive writes', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // This test fails if `waiter.unconfirmedSince ??= begun` becomes `waiter.unconfirmedSince = begun` in
-  // src/key/key-state.ts: the call's outageTimeout begins again with each grant, so the call waits for ever. It also
-  // fails if `waiter.latest > 0 || waiter.unanswered > 0` becomes `waiter.unanswered > 0` in src/key/key-state.ts: the
-  // last grant of an unfair caller is not undone.
+  // This test fails if `this.#askedAt ??= now` becomes `this.#askedAt = now` in src/replicated.ts: the call's
+  // outageTimeout begins again with each grant, so the call waits for ever. It also fails if
+  // `io.leave(this.waiter)` is removed in src/replicated.ts: the last grant is not undone.
   test.each(ways)('I6: if the replica stays away, the call rejects after outageTimeout (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ outageTimeout: 800 })
@@ -145,8 +142,8 @@ describe('with a replica that does not receive writes', () => {
 
   // This test fails if `clock.after(timeout, ` becomes `clock.after(2 ** 30, ` in src/key/limits.ts: the call with a
   // timeout keeps waiting. It also fails if `audience.add(tell)` is removed in src/key/limits.ts: the call with a
-  // signal keeps waiting. It also fails if `waiter.latest > 0 || waiter.unanswered > 0` becomes `waiter.unanswered > 0`
-  // in src/key/key-state.ts: the grant to an unfair caller that gave up is not undone.
+  // signal keeps waiting. It also fails if `io.leave(this.waiter)` is removed in src/replicated.ts: the
+  // grant to a caller that gave up is not undone.
   test.each(ways)('I6 I7: timeout and abort end the wait for a confirmation (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ replicas: { min: 1, timeout: 2_000 } })
@@ -164,16 +161,13 @@ describe('with a replica that does not receive writes', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // This test fails if `if (!this.port.confirms)` becomes `if (true)` in src/key/key-state.ts: the first waiter gets
-  // the lock, although no replica knows of it. It also fails if `this.#undo(waiter, waiter.latest + 1)`
-  // becomes `this.undone(waiter, now)` in src/key/key-state.ts: the hand-off is not undone, and the next waiter does not get
-  // the lock. It also fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = micros + 60000000` in
-  // lua/mutex/tend.lua: the first waiter gets a ticket that is a minute ahead, and so joins the queue again behind
-  // later waiters. (With a ticket of the present moment, the test would pass: the first waiter joins again as soon as
-  // the hand-off is undone, before a later waiter queues.) It also fails if `joins[#joins + 1] = ticket` becomes
-  // `joins[#joins + 1] = micros + 60000000` in lua/permits/tend.lua, for the same reason.
+  // This test fails if `this.kind.replicated ?` becomes `false ?` in src/kind-client.ts: the first waiter gets the lock,
+  // although no replica knows of it. It also fails if `io.leave(this.waiter)` is removed in
+  // src/replicated.ts: the hand-off is not undone, and the next waiter does not get the lock. It also fails if
+  // `this.#pause = clock.after(PAUSE, () => this.#askAgain(hold))` is removed in src/replicated.ts: the first waiter does not
+  // join the queue again.
   test.each(kinds)(
-    'I3 I4: a hand-off that the replica lacks is undone; the next waiter gets the lock, the first keeps its place ($kind)',
+    'I4: a hand-off that the replica lacks is undone; the next waiter gets the lock, and the first joins again ($kind)',
     async kind => {
       const { key, careful, careless, loseWrites, heal } = await scene(kind)
       const [holder, first, second] = [careless(), careful(), careless()]
@@ -183,20 +177,17 @@ describe('with a replica that does not receive writes', () => {
       await loseWrites()
       await lease.release()
       const next = await within(3_000, waits[1]!)
-      expect(first.stats().acquired).toBe(0)
-      const last = await parkQuietly(second, key, { fair: true })
-      await eventually(async () => (await holder.inspect(key)).waiters.length === 2)
+      expect(first.stats()).toMatchObject({ acquired: 0, waiting: 1 })
+      await eventually(async () => (await holder.inspect(key)).waiters.length === 1)
       await heal()
       await next.release()
       const granted = await within(5_000, waits[0]!)
       expect(granted.fencingToken).toBeGreaterThan(next.fencingToken)
-      expect(second.stats().waiting).toBe(1)
       await granted.release()
-      await (await within(3_000, last.lease)).release()
     },
   )
 
-  // This test fails if `scripts = this.#replicated` becomes `scripts = this.#scripts` in src/kinds/queued-kind.ts: the lease is
+  // This test fails if `scripts = this.#confirmed` becomes `scripts = this.#scripts` in src/kinds/queued-kind.ts: the lease is
   // renewed for ever.
   test('I8: a lease whose renewals the replica does not receive is lost at its end, and reports this', async () => {
     const { key, careful, loseWrites } = await scene()
@@ -237,8 +228,7 @@ test('the right to WAIT is in the ACL rule, and is named if it is missing', asyn
   expect(await come('most', most)).toEqual({ errors: [], reason: expect.stringMatching(/NOPERM.*'wait'/) })
 })
 
-// This test fails if `waiter.wish.mode === 'once' || ` is removed in src/key/key-state.ts: the attempt joins the
-// waiters, and waits for the holder.
+// This test fails if `this.waiter.wish.mode === 'once' || ` is removed in src/replicated.ts: the attempt is made again.
 test('a grant that lapses during its confirmation: I6, a single attempt ends without the lock, and gives the reason', async () => {
   const { key, replica, careful, careless } = await scene()
   const [locks, other] = [careful(patient), careless()]

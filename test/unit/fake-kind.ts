@@ -5,7 +5,6 @@ import type {
   Claim,
   Granted,
   Heir,
-  Held,
   HoldName,
   Kind,
   Passed,
@@ -84,7 +83,7 @@ const notAsked = () => {
 export class FakeKind implements Kind {
   readonly shared: boolean = false
   readonly reentrant: boolean = true
-  readonly confirm?: (held: Held) => Promise<Renewed>
+  readonly replicated: boolean
   readonly inspection = { inspect: notAsked, isLocked: notAsked, find: notAsked, forceRelease: notAsked }
   readonly attempts = new Calls<[claim: Claim, beside: Beside], Granted | Refused>()
   readonly tends = new Calls<[key: string, waiters: readonly Queued[]], Tended>()
@@ -93,11 +92,10 @@ export class FakeKind implements Kind {
   readonly releases = new Calls<[hold: HoldName, used: number | undefined], Released>()
   readonly passes = new Calls<[hold: HoldName, heir: Heir, token: number], Passed | undefined>()
   readonly renewals = new Calls<[asked: readonly Prolonging[]], Renewed[]>()
-  readonly confirmations = new Calls<[held: Held], Renewed>()
 
-  /** If `confirmed` is true, grants count only after replicas have confirmed them. */
-  constructor(confirmed = false) {
-    if (confirmed) this.confirm = held => this.confirmations.make(held)
+  /** If `replicated` is true, a hold counts only once replicas have it. */
+  constructor(replicated = false) {
+    this.replicated = replicated
   }
 
   placeOf(): string {
