@@ -26,6 +26,10 @@ interface Options {
   html?: string
 }
 
+/** How many rounds there are, and how many seconds each measurement takes. `short`: with --quick. */
+const usual = { rounds: 3, seconds: 2 }
+const short = { rounds: 1, seconds: 1 }
+
 export function addBench(program: Command): void {
   const competing = new Option('--rival <names>', 'names of the locks to compare, separated by commas')
     .argParser(collect)
@@ -44,12 +48,12 @@ export function addBench(program: Command): void {
     .addOption(competing)
     .option(
       '--rounds <n>',
-      'number of rounds; each lock is measured once per round; use at least 3 to see how much the figures vary (default: 3, of --quick 1)',
+      `number of rounds; each lock is measured once per round; use at least 3 to see how much the figures vary (default: ${usual.rounds}, of --quick ${short.rounds})`,
       atLeast(1, true),
     )
     .option(
       '--seconds <s>',
-      'how long callers acquire and release a lock in each measurement, in seconds (default: 2, of --quick 1)',
+      `how long callers acquire and release a lock in each measurement, in seconds (default: ${usual.seconds}, of --quick ${short.seconds})`,
       atLeast(0.1),
     )
     .option('--rtt <ms>', 'round-trip delay to add between clients and server, in ms', atLeast(0), 0)
@@ -124,7 +128,7 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
   }
   const stopListening = onEnding(interrupt)
   try {
-    const { rounds = isQuick ? 1 : 3, seconds = isQuick ? 1 : 2, rtt, warmCores } = options
+    const { rounds, seconds, rtt, warmCores } = { ...(isQuick ? short : usual), ...options }
     const plan = { rounds, seconds, rtt, warmCores, url: address?.url, scenarios: chosen, rivals: competing }
     const more = isQuick ? '; --all measures more' : ''
     process.stderr.write(`This takes about ${roughly(await lengthOf(plan))}${more}.\n`)

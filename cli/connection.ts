@@ -7,6 +7,7 @@
 import { type Command, Option } from 'commander'
 import { messageOf } from '../local-redis/error-message.ts'
 import type { ClientOptions, LockClient } from '../src/index.ts'
+import { defaults } from '../src/settings.ts'
 import { type Address, checkedAddress, checkedQuorum, type ServerAddress } from './address.ts'
 import { exitCodes, Failure, warn } from './failure.ts'
 import { CONNECT_WITHIN, oneLine, reach, reachMost } from './reach.ts'
@@ -37,7 +38,7 @@ const A_MOMENT = 1_000
 export function withConnection(command: Command): Command {
   return command
     .addOption(urlOption(`address of Redis, in a form that baton --help lists (default: $REDIS_URL, else ${local})`))
-    .option('--prefix <text>', 'first part of every key that locks have in Redis', 'lock')
+    .option('--prefix <text>', 'first part of every key that locks have in Redis', defaults.prefix)
 }
 
 /**

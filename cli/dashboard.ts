@@ -16,7 +16,7 @@ Examples:
   baton dashboard --alerts >locks.yml     # in prometheus.yml: rule_files
 
 Both show the metrics of redis-baton/opentelemetry, as @opentelemetry/exporter-prometheus names them, by the groups of its option
-keyGroup.`,
+keyGroup, and those that "baton run --metrics" writes.`,
     )
     .action(({ alerts }: { alerts?: true }) => {
       const file = alerts ? 'alerts.yml' : 'grafana-dashboard.json'

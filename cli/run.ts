@@ -10,6 +10,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { messageOf } from '../local-redis/error-message.ts'
 import type { LockQueueFullError, LockTimeoutError } from '../src/index.ts'
+import { defaults } from '../src/settings.ts'
 import { checkEnvironment } from './bytes.ts'
 import { type Connected, type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { withReason } from './description.ts'
@@ -40,6 +41,11 @@ interface RunOptions extends ConnectionOptions, Asked {
   readonly metrics?: string
 }
 
+const fair = new Option('--fair', 'wait in the fair queue from the start: first come, first served')
+const maxWaiters = new Option(
+  '--max-waiters <n>',
+  'give up if that many callers wait already; 0 means never wait',
+).argParser(parseLimit)
 const grace = new Option('--grace <time>', 'if the lock is lost, time that the command has between SIGTERM and SIGKILL')
   .argParser(parseTime)
   .default(parseTime('10s'), '10s')
@@ -53,14 +59,18 @@ export function addRun(program: Command): void {
       '<command...>',
       'the command to run; it goes after --, so that its options are not read as options of baton',
     )
-    .option('--fair', 'wait in the fair queue from the start: first come, first served')
+    .addOption(fair.conflicts('fairAfter'))
     .option(
       '--fair-after <time>',
-      'join the fair queue after waiting this long, such as 500ms or 5s (default: 1s)',
+      `join the fair queue after waiting this long, such as 500ms or 5s (default: ${showTime(defaults.fairAfter)})`,
       parseTime,
     )
     .option('--timeout <time>', 'longest wait for the lock, such as 30s or 5m (default: no limit)', parseTime)
-    .option('--lease <time>', 'how long the lock stays taken if baton dies (default: 30s)', parseTime)
+    .option(
+      '--lease <time>',
+      `how long the lock stays taken if baton dies (default: ${showTime(defaults.lease)})`,
+      parseTime,
+    )
     .option(
       '--max-hold <time>',
       'longest time to hold the lock, such as 1h; then baton ends the command (default: no limit)',
@@ -71,7 +81,7 @@ export function addRun(program: Command): void {
       'how long the lock stays taken at least, such as 60s, even if the command ends earlier',
       parseTime,
     )
-    .option('--max-waiters <n>', 'give up if so many callers wait already; 0 means never wait', parseLimit)
+    .addOption(maxWaiters.conflicts('fairAfter'))
     .option('--busy-ok', 'if another caller has the lock, end at once with exit code 0, and print nothing')
     .option('--label <text>', 'name by which others see this holder or waiter (default: host:pid)')
     .addOption(grace)
@@ -107,7 +117,7 @@ holds the lock.
 
 Exit codes: that of the command; 128+n if signal n ended it; 75 if the lock was lost, so that the command was ended; 124 if the lock
 was not granted in time, or --max-waiters callers wait (0 with --busy-ok); 126 or 127 if the command could not be started; 64 for unusable arguments; 69 if Redis cannot be used, or
-was unreachable for 15 s while baton waited.
+was unreachable for ${showTime(defaults.outageTimeout)} while baton waited.
 
 Signals are forwarded to the command and its child processes. If the lock is lost, they get SIGTERM, and SIGKILL after --grace. If
 stdin is a terminal, only the command gets signals, and has to end its child processes itself (a shell with nothing left to do
@@ -122,7 +132,8 @@ SIGKILL cannot be forwarded: if baton gets it, the command keeps running without
       checkCommand(command, self)
       checkEnvironment()
       checkAsked(options, options.url)
-      const metrics = new RunMetrics(options.metrics, key)
+      checkWait(options)
+      const metrics = new RunMetrics(options.metrics, key, options.busyOk)
       let code: number = exitCodes.fault
       try {
         code = await connected(options, { label: options.label }, at =>
@@ -141,6 +152,15 @@ SIGKILL cannot be forwarded: if baton gets it, the command keeps running without
 
 function parseLimit(text: string): number {
   return text === '0' ? 0 : parseCount(text)
+}
+
+/** Refuses options about the wait of a caller that does not wait. They would have no effect. */
+function checkWait({ busyOk, timeout, fairAfter, maxWaiters }: RunOptions): void {
+  if (timeout ?? !busyOk) return
+  const name = fairAfter !== undefined ? '--fair-after' : maxWaiters ? '--max-waiters' : undefined
+  if (name === undefined) return
+  const why = timeout === 0 ? '--timeout 0' : '--busy-ok'
+  throw new Failure(`${name} has no effect with ${why}, because baton does not wait`, exitCodes.usage)
 }
 
 /** The collector ignores files of other names. */

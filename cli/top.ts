@@ -25,7 +25,12 @@ export function addTop(program: Command): void {
       'only keys that match this glob pattern, which may contain *, ? and [abc]; \\ escapes them',
       '*',
     )
-    .option('--interval <time>', 'time between two readings of Redis, such as 500ms or 5s (default: 1s)', parseInterval)
+    .addOption(
+      new Option('--interval <time>', 'time between two readings of Redis, such as 500ms or 5s')
+        .argParser(parseInterval)
+        .default(1_000, '1s')
+        .conflicts('once'),
+    )
     .addOption(
       new Option('--sort <column>', 'column to sort by at first').choices(Object.keys(orders)).default('queue'),
     )
@@ -54,7 +59,7 @@ ends) and the following:${recordHelp}`,
 }
 
 async function top(at: Connected, pattern: string, options: TopOptions): Promise<number> {
-  const { interval = 1_000, sort, once, json } = options
+  const { interval, sort, once, json } = options
   const order: Order = orders[sort]
   if (once) {
     const { snapshot } = await import('./top/snapshot.ts')

@@ -217,17 +217,28 @@ export function drainOf(options: CloseOptions): number {
   return options.drain ?? 0
 }
 
+/** The defaults of a client's options. */
+export const defaults = {
+  prefix: 'lock',
+  lease: 30_000,
+  waiterTtl: 10_000,
+  tokenMemory: 600_000,
+  fair: false,
+  fairAfter: 50,
+  outageTimeout: 15_000,
+} as const
+
 /** Returns the client's options with their defaults, frozen. */
 export function settingsOf(options: ClientOptions): Settings {
   check('options', options, clientChecks)
-  const outageTimeout = options.outageTimeout ?? 15_000
+  const outageTimeout = options.outageTimeout ?? defaults.outageTimeout
   return Object.freeze({
-    prefix: options.prefix ?? 'lock',
-    lease: Math.floor(options.lease ?? 30_000),
-    waiterTtl: Math.ceil(options.waiterTtl ?? 10_000),
-    tokenMemory: Math.ceil(options.tokenMemory ?? 600_000),
-    fair: options.fair ?? false,
-    fairAfter: options.fairAfter ?? 50,
+    prefix: options.prefix ?? defaults.prefix,
+    lease: Math.floor(options.lease ?? defaults.lease),
+    waiterTtl: Math.ceil(options.waiterTtl ?? defaults.waiterTtl),
+    tokenMemory: Math.ceil(options.tokenMemory ?? defaults.tokenMemory),
+    fair: options.fair ?? defaults.fair,
+    fairAfter: options.fairAfter ?? defaults.fairAfter,
     timeout: options.timeout,
     outageTimeout,
     label: options.label ?? `${hostname()}:${process.pid}${isMainThread ? '' : `/${threadId}`}`,

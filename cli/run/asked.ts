@@ -45,7 +45,10 @@ export function withAsked(command: Command): Command {
   const slots = new Option('--slots', 'give the permits of the semaphore numbers, in $BATON_SLOT: 0, or 0,3')
   const group = new Option('--group <name>', 'take turns with the other groups of callers of the semaphore')
   const limit = new Option('--group-limit <n>', 'how many permits the group may have at a time').argParser(parseCount)
-  const weight = new Option('--group-weight <n>', 'share of the group in the turns (default: 1)').argParser(Number)
+  const weight = new Option(
+    '--group-weight <n>',
+    'share of the group in the turns (default: the share that it has, at first 1)',
+  ).argParser(parseWeight)
   const exclusive = ['read', 'write', 'and']
   return command
     .addOption(permits.conflicts(['read', 'write', 'and']))
@@ -54,17 +57,27 @@ export function withAsked(command: Command): Command {
     .addOption(write.conflicts('and'))
     .addOption(and)
     .addOption(slots.conflicts(exclusive))
-    .addOption(group.conflicts(exclusive))
+    .addOption(group.conflicts([...exclusive, 'fairAfter']))
     .addOption(limit.conflicts(exclusive))
     .addOption(weight.conflicts(exclusive))
 }
 
+/** Options that would have no effect without another one, which is named, and what that other one is. */
+const needs = [
+  ['take', '--take', 'permits', 'the number of permits of the semaphore'],
+  ['slots', '--slots', 'permits', 'the number of permits of the semaphore'],
+  ['group', '--group', 'permits', 'the number of permits of the semaphore'],
+  ['groupLimit', '--group-limit', 'group', 'the name of the group'],
+  ['groupWeight', '--group-weight', 'group', 'the name of the group'],
+] as const
+
 /** Checks the options, and throws Failure if they cannot be combined. `urls` are the addresses of Redis. */
 export function checkAsked(asked: Asked, urls: readonly string[] = []): void {
-  const { permits, take, read, write, slots, group } = asked
-  if (permits === undefined && (slots || group !== undefined)) {
-    const name = slots ? '--slots' : '--group'
-    throw new Failure(`${name} needs --permits, the number of permits of the semaphore`, exitCodes.usage)
+  const { permits, take, read, write } = asked
+  for (const [option, name, needed, what] of needs) {
+    if (asked[option] !== undefined && asked[needed] === undefined) {
+      throw new Failure(`${name} needs --${needed}, ${what}`, exitCodes.usage)
+    }
   }
   if (urls.length > 1 && (permits !== undefined || read || write)) {
     throw new Failure(
@@ -72,10 +85,7 @@ export function checkAsked(asked: Asked, urls: readonly string[] = []): void {
       exitCodes.usage,
     )
   }
-  if (take === undefined) return
-  if (permits === undefined)
-    throw new Failure('--take needs --permits, the number of permits of the semaphore', exitCodes.usage)
-  if (take > permits)
+  if (permits !== undefined && take !== undefined && take > permits)
     throw new Failure(
       `--take ${take} is more than --permits ${permits}; a caller cannot take more permits than the semaphore has`,
       exitCodes.usage,
@@ -132,6 +142,12 @@ export function parseCount(text: string): number {
   const number = Number(text)
   if (/^\d+$/.test(text) && number >= 1 && Number.isSafeInteger(number)) return number
   throw new InvalidArgumentError('It must be a whole number, at least 1.')
+}
+
+function parseWeight(text: string): number {
+  const weight = Number(text)
+  if (text.trim() !== '' && weight > 0 && Number.isFinite(weight)) return weight
+  throw new InvalidArgumentError('It must be a number above 0.')
 }
 
 function collect(key: string, before: readonly string[] = []): readonly string[] {

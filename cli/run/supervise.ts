@@ -26,7 +26,7 @@ export async function supervise(
   let lastLook = Number.POSITIVE_INFINITY
   let last: NodeJS.Timeout | undefined
   const lost = () => {
-    warn(`${signal.reason.message}; baton ends the command`)
+    warn(`${signal.reason.message.replace(': maxHold', ': --max-hold')}; baton ends the command`)
     command.kill('SIGTERM')
     last = setTimeout(() => {
       command.kill('SIGKILL')

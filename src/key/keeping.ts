@@ -301,7 +301,9 @@ export abstract class Keeping implements Due {
 
   #runOut(hold: Hold): void {
     const { state } = hold
-    if (state.is !== 'releasing') return this.#leaveBehind(hold, 'its lease ran out')
+    const isOver = hold.renewUntil > hold.since && hold.renewUntil <= this.clock.now()
+    const why = isOver ? 'maxHold was over, and its lease ran out' : 'its lease ran out'
+    if (state.is !== 'releasing') return this.#leaveBehind(hold, why)
     // The deadline has passed before the release was answered. The hold is over, by its release or by the end of its
     // lease. It does not count as lost.
     hold.end()

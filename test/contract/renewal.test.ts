@@ -92,10 +92,16 @@ describe('maxHold', () => {
 
   test('using rejects with LockLostError when fn runs for longer than maxHold', async () => {
     const locks = client({ lease: 300 })
-    await rejection(
+    const error = await rejection(
       locks.using(freshKey(), { maxHold: 400 }, () => sleep(1_100)),
       LockLostError,
     )
+    expect(error.message).toMatch(/ was lost: maxHold was over, and its lease ran out/)
+    const fixed = await rejection(
+      locks.using(freshKey(), { lease: 200 }, () => sleep(500)),
+      LockLostError,
+    )
+    expect(fixed.message).toMatch(/ was lost: its lease ran out/)
   })
 
   test('a release before maxHold is an ordinary release', async ({ locks, other }) => {

@@ -107,7 +107,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, passes, begin, end })
   })
 
   // The end of a lease is noticed in two ways: by the client's own clock, and by asking Redis. This test fails if
-  // `this.#leaveBehind(hold, 'its lease ran out')` is removed in src/key/keeping.ts and `this.lose(hold, 'Redis no
+  // `this.#leaveBehind(hold, why)` is removed in src/key/keeping.ts and `this.lose(hold, 'Redis no
   // longer knows this hold')` is removed in src/key/keeping.ts: the holder is not notified in either way.
   test('I1 I4 I6 I8: a refusal longer than a lease: the holder is notified, and the next waiter is granted when the refusal ends', async () => {
     const { dir, redis, key, holder, queuing, parking } = await scene()

@@ -84,7 +84,7 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await within(3_000, limited.close())
   })
 
-  // This test fails if `this.#leaveBehind(hold, 'its lease ran out')` becomes `this.remove(hold)` in src/key/keeping.ts:
+  // This test fails if `this.#leaveBehind(hold, why)` becomes `this.remove(hold)` in src/key/keeping.ts:
   // the holder is not notified. It also fails if `if (now - (waiter.seen ?? waiter.since) >= this.#patience)` becomes
   // `if (false)` in src/key/io.ts: fair waiters wait for ever.
   test('I1 I6 I8: a holder is notified when its lease runs out; its waiters are rejected; others get the lock', async () => {

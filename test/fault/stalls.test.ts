@@ -270,7 +270,7 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
     await nothingLeft(redis, other, key)
   })
 
-  // This test fails if `this.#leaveBehind(hold, 'its lease ran out')` is removed in src/key/keeping.ts and `if (renewed
+  // This test fails if `this.#leaveBehind(hold, why)` is removed in src/key/keeping.ts and `if (renewed
   // === 'lost') return this.lose(hold, 'Redis no longer knows this hold')` becomes `if (renewed === 'lost')
   // return` in src/key/keeping.ts: the holder is not notified that the lease has ended. (With only the first change, the
   // test may pass: as soon as Redis has read its data, it reports to the holder that the lease has ended.)

@@ -1,16 +1,18 @@
 /**
  * Tests the alerts, the dashboard and the worker in examples/prometheus. The expressions of the alerts and of the
  * dashboard are parsed with Prometheus' own grammar. A running worker must serve every metric and label in these
- * expressions.
+ * expressions, or a run of `baton run --metrics` must write it.
  */
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parser } from '@prometheus-io/lezer-promql'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { freePort } from '../../../local-redis/port.ts'
 import { example, Running, runNode } from '../../kit/program.ts'
-import { redisUrl } from '../../kit/redis.ts'
+import { freshKey, redisUrl } from '../../kit/redis.ts'
+import { emptyFolder } from '../../kit/temp.ts'
 import { eventually } from '../../kit/time.ts'
 
 const root = new URL('../../../', import.meta.url)
@@ -71,7 +73,12 @@ function asked(expression: string): { metrics: string[]; labels: string[]; wrong
 /** The labels that Prometheus adds to each series that it scrapes. */
 const added = ['job', 'instance']
 
-/** Returns the metrics and labels that are in the expressions, but are not served by the worker. */
+/** Returns what a program of this project prints. */
+async function baton(...args: string[]): Promise<string> {
+  return (await runNode(['--import', 'tsx', 'cli/main.ts', ...args], { cwd: fileURLToPath(root) })).output
+}
+
+/** Returns the metrics and labels that are in the expressions, but are not served. */
 function missing(served: string): string[] {
   const series = [...served.matchAll(/^([a-zA-Z_:][\w:]*)(\{.*\})? /gm)]
   const names = new Set(series.map(([, name]) => name))
@@ -91,7 +98,10 @@ describe('the worker', () => {
     const worker = new Running(example('prometheus/worker.ts'), { REDIS_URL: redisUrl(), METRICS_PORT: String(port) })
     onTestFinished(() => worker.end('SIGKILL').then(() => {}))
     await worker.line(/^metrics on /)
-    const scrape = async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+    const file = join(await emptyFolder(), 'job.prom')
+    await baton('run', freshKey(), '--url', redisUrl(), '--metrics', file, '--', 'true')
+    const written = await readFile(file, 'utf8')
+    const scrape = async () => (await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()) + written
 
     const absent = await eventually(async () => {
       const served = await scrape()
@@ -116,16 +126,18 @@ describe('the expressions', () => {
     const { metrics, wrong } = asked(expression)
     expect(wrong).toEqual([])
     expect(metrics.length).toBeGreaterThan(0)
-    for (const metric of metrics) expect(metric).toMatch(/^redis_baton_/)
+    for (const metric of metrics) expect(metric).toMatch(/^(redis_baton|baton_run)_/)
   })
 
   test('invalid PromQL is noticed', () => {
     expect(asked('sum by (le (rate(redis_baton_waiters[5m]))').wrong).not.toEqual([])
   })
 
-  test('cover lost leases, waits that are too long, and a standstill', () => {
+  test('cover lost leases, waits that are too long, a standstill, and a job that no longer succeeds', () => {
     const names = alerts.groups.flatMap(({ rules }) => rules.map(({ alert }) => alert))
-    expect(names).toEqual(expect.arrayContaining(['LockLeaseLost', 'LockWaitsTooLong', 'LockNobodyProgresses']))
+    expect(names).toEqual(
+      expect.arrayContaining(['LockLeaseLost', 'LockWaitsTooLong', 'LockNobodyProgresses', 'CommandNotSucceeded']),
+    )
   })
 
   test('prometheus.yml names the file of the alerts', async () => {
@@ -135,19 +147,21 @@ describe('the expressions', () => {
 })
 
 test('baton dashboard prints the files', async () => {
-  const printed = async (...args: string[]) =>
-    (await runNode(['--import', 'tsx', 'cli/main.ts', 'dashboard', ...args], { cwd: fileURLToPath(root) })).output
-  expect(JSON.parse(await printed())).toEqual(dashboard)
-  expect(parse(await printed('--alerts'))).toEqual(alerts)
+  expect(JSON.parse(await baton('dashboard'))).toEqual(dashboard)
+  expect(parse(await baton('dashboard', '--alerts'))).toEqual(alerts)
 })
 
 describe('the dashboard', () => {
-  test('shows groups of keys, in every panel but that of connections, and each alert but that of connections is of one', () => {
+  test('shows groups of keys, in every panel of locks, and each alert about locks is of one', () => {
     const without = expressions.filter(([, expression]) => !asked(expression).labels.includes('redis_baton_key_group'))
     expect(without.map(([where]) => where)).toEqual([
       'Disconnections',
       'Renewals and disconnections',
+      'baton run: since the last success',
+      'baton run: how long the command ran',
       'LockRedisUnsteady',
+      'CommandNotSucceeded',
+      'CommandFailed',
     ])
   })
 })

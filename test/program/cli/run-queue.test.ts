@@ -51,6 +51,20 @@ test('--slots: $BATON_SLOT has the numbers; without it, the command has none', a
 test.each([
   [['--slots'], /--slots needs --permits/],
   [['--group', 'a'], /--group needs --permits/],
+  [['--group-limit', '2'], /--group-limit needs --group/],
+  [['--permits', '2', '--group-weight', '2'], /--group-weight needs --group/],
+  [['--permits', '2', '--group', 'a', '--group-weight', 'x'], /--group-weight .*a number above 0/],
+  [['--fair', '--fair-after', '5s'], /'--fair' cannot be used with option '--fair-after <time>'/],
+  [
+    ['--fair-after', '5s', '--max-waiters', '3'],
+    /'--max-waiters <n>' cannot be used with option '--fair-after <time>'/,
+  ],
+  [['--permits', '2', '--group', 'a', '--fair-after', '5s'], /'--group <name>' cannot be used with .*--fair-after/],
+  [
+    ['--fair-after', '5s', '--timeout', '0s'],
+    /--fair-after has no effect with --timeout 0, because baton does not wait/,
+  ],
+  [['--busy-ok', '--max-waiters', '3'], /--max-waiters has no effect with --busy-ok, because baton does not wait/],
   [['--max-waiters', '-1'], /whole number/],
   [['--min-hold', '60'], /a time with its unit/],
 ])('%j is refused, with exit code 64', async (options, why) => {

@@ -83,10 +83,47 @@ describe('--metrics', () => {
     expect(await readdir(folder)).toEqual(['report.prom'])
   })
 
+  // This test fails if `if (exitCode === 0 && waited === undefined) return` is removed in cli/run/metrics.ts.
+  test('knows when the command last succeeded, whatever a later run or a skip does', async () => {
+    const folder = await emptyFolder()
+    const file = join(folder, 'report.prom')
+    const key = freshKey()
+    const run = (...args: string[]) => baton('run', key, '--metrics', file, ...args)
+    const success = `baton_run_last_success_timestamp_seconds ${key}`
+    await client().using(key, async () => {
+      expect((await run('--busy-ok', '--', 'true')).code).toBe(0)
+    })
+    expect(await readdir(folder)).toEqual([])
+    const before = Date.now() / 1_000
+    expect((await run('--', 'true')).code).toBe(0)
+    const first = await samples(file)
+    expect(first[success]).toBeGreaterThan(before)
+
+    expect((await run('--busy-ok', '--', 'false')).code).toBe(1)
+    const failed = await samples(file)
+    expect(failed).toMatchObject({ [success]: first[success], [`baton_run_exit_code ${key}`]: 1 })
+    await client().using(key, async () => {
+      expect((await run('--busy-ok', '--', 'true')).code).toBe(0)
+      expect(await samples(file)).toEqual(failed)
+      expect((await run('--timeout', '0s', '--', 'true')).code).toBe(124)
+    })
+    const late = await samples(file)
+    expect(late).toMatchObject({ [success]: first[success], [`baton_run_exit_code ${key}`]: 124 })
+    expect((await run('--', 'true')).code).toBe(0)
+    expect((await samples(file))[success]).toBeGreaterThan(first[success]!)
+
+    // The file of another job says nothing about this one.
+    await baton('run', `${key} too`, '--metrics', file, '--', 'false')
+    expect(Object.keys(await samples(file)).filter(name => name.includes('last_success'))).toEqual([])
+    expect(await readdir(folder)).toEqual(['report.prom'])
+  })
+
   test('a file that cannot be written, or that the collector would ignore, is refused before anything runs', async () => {
     const missing = await baton('run', freshKey(), '--metrics', '/nowhere/a.prom', '--', 'echo', 'runs')
     expect(missing).toMatchObject({ code: 73, output: '' })
     expect(missing.errors).toMatch(/^baton: --metrics: ENOENT/)
+    const busy = await baton('run', freshKey(), '--busy-ok', '--metrics', '/nowhere/a.prom', '--', 'echo', 'runs')
+    expect(busy).toMatchObject({ code: 73, output: '', errors: expect.stringMatching(/^baton: --metrics: ENOENT/) })
     const other = await baton('run', freshKey(), '--metrics', 'a.txt', '--', 'echo', 'runs')
     expect(other).toMatchObject({ code: 64, output: '' })
     expect(other.errors).toContain('The name has to end with .prom.')
@@ -133,7 +170,7 @@ describe('a limit for how long', () => {
     expect(await client().tryLock(key, { timeout: 15_000 })).not.toBeNull()
     const { code, errors } = await running.ended
     expect(code).toBe(75)
-    expect(errors).toContain('baton ends the command')
+    expect(errors).toMatch(/was lost: --max-hold was over, and its lease ran out.*; baton ends the command/)
   })
 })
 
