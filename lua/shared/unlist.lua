@@ -2,8 +2,8 @@
 --
 -- `holder` has the claim of the first hold. If that hold ends before the others, the lock is shown under one of these
 -- (lua/shared/shown.lua). For this, the field `holds` of the lock has the id and the label of each re-entry, the oldest
--- first: "1<id> <label bytes> <label><id> <label bytes> <label>…". A re-entry that has lapsed stays in the list, and so
--- does one that a client of version 0.2.0 has released. Such a client does not add its own re-entries.
+-- first: "1<id> <label bytes> <label><id> <label bytes> <label>…". A re-entry that has lapsed stays in the list. A client
+-- of an earlier version neither adds its re-entries to the list nor takes them out.
 --
 -- Takes
 --   id      string  the hold

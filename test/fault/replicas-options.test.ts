@@ -4,7 +4,7 @@ import { LockArgumentError } from '../../src/index.ts'
 import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
 import { client, freshKey, ownServer } from '../kit/redis.ts'
 
-// This test fails if `min: atLeastOne` becomes `min: duration(0)` in src/settings.ts: 0 or 1.5 replicas are accepted. It
+// This test fails if `min: whole(1)` becomes `min: duration(0)` in src/settings.ts: 0 or 1.5 replicas are accepted. It
 // also fails if `if (value === undefined) throw` becomes `if (false) throw` in src/settings.ts: a missing field is
 // accepted. It also fails if `if (timeout > most)` becomes `if (false)` in src/settings.ts: the client would give up the
 // connection before the server answers WAIT.

@@ -76,7 +76,7 @@ describe('a lock whose holder has re-entered', () => {
     expect((await lock.acquire(caller('next'))).status).toBe('granted')
   })
 
-  test('is shown under its first hold if a client has entered that lists nothing, as those of 0.2.0', async () => {
+  test('is shown under its first hold if a client of an earlier version has entered, which lists nothing', async () => {
     const lock = await sharedLock()
     const [first, listed] = [caller('first'), caller('listed')]
     const old = elsewhere(first, 'old')
