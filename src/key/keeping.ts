@@ -213,7 +213,7 @@ export abstract class Keeping implements Due {
     if (!hold.isNext(this.clock.now())) this.#ask(this.#ofGrant(hold))
   }
 
-  #ofGrant(hold: Hold): Hold[] {
+  #ofGrant(hold: Hold): readonly Hold[] {
     return this.table.states.get(hold.key)?.ofGrant(hold) ?? []
   }
 

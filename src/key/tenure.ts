@@ -7,6 +7,8 @@ export abstract class Tenure {
   /** Nearly every key has only one hold, which is then stored without a set. */
   protected own: Hold | Set<Hold> | undefined
   protected run: Run | undefined
+  /** The holds by their tokens, if they were asked for since a hold was last added or dropped. */
+  #grants: Map<number, Hold[]> | undefined
   /** How many waiters of the key have not settled, wherever they wait. io.ts counts each waiter that arrives. */
   present = 0
 
@@ -26,21 +28,28 @@ export abstract class Tenure {
   }
 
   /** Returns all holds of one grant: the first hold, and the re-entrant holds that have the same token. */
-  ofGrant(hold: Hold): Hold[] {
-    const { claim, token } = hold
-    // Without the option `owner`, the id of the call is its owner, and no other call can re-enter.
-    if (claim.owner === claim.id) return [hold]
-    return [...this.holds].filter(each => each.token === token)
+  ofGrant({ token }: Hold): readonly Hold[] {
+    if (!this.#grants) {
+      this.#grants = new Map()
+      for (const hold of this.holds) {
+        const same = this.#grants.get(hold.token)
+        if (same) same.push(hold)
+        else this.#grants.set(hold.token, [hold])
+      }
+    }
+    return this.#grants.get(token) ?? []
   }
 
   addHold(hold: Hold): void {
     const holds = this.own
+    this.#grants = undefined
     if (holds instanceof Set) holds.add(hold)
     else this.own = holds ? new Set([holds, hold]) : hold
   }
 
   dropHold(hold: Hold): void {
     const holds = this.own
+    this.#grants = undefined
     if (!(holds instanceof Set)) this.own = undefined
     else if (holds.delete(hold) && holds.size === 1) for (const last of holds) this.own = last
     if (!this.own && this.present === 0) this.forgetIfIdle()

@@ -64,7 +64,7 @@ test('with +info and +config|get votes count at once: no other right is needed, 
 
 // This test fails if `.catch(() => [])` is removed in src/compose/quorum/member.ts.
 test('without +config|get votes count once servers have been up longer than the longest lease', async () => {
-  await using long = await scene('young', ['+info'], { lease: 600_000, outageTimeout: 300 })
+  await using long = await scene('young', ['+info'], { lease: 600_000, outageTimeout: 1_500 })
   const error = await promptly(rejection(long.locks.lock('young'), LockConnectionError))
   expect(reasonsOf(error)).toEqual(Array(3).fill(expect.stringMatching(/its votes count only after another \d+ ms/)))
   expect(new Set(await long.refused())).toEqual(new Set(['config|get']))

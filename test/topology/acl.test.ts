@@ -142,8 +142,12 @@ describe('without one of its rights', () => {
     await using at = await scene('refused', without(right), await ownServer(), brief)
     const held = await at.other.lock('taken', { renew: true })
     const outcomes = Object.entries(calls).map(([name, call]) => outcomeOf(call(at.limited, name)))
-    await sleep(200)
+    const waits = outcomes.splice(Object.keys(calls).indexOf('taken'), 1)
+    await Promise.all(outcomes)
+    // The client is connected by now. Without the right to messages, this call is refused before the lock is free.
+    await Promise.race([...waits, sleep(1_000)])
     await held.release()
+    outcomes.push(...waits)
     const errors = (await Promise.all(outcomes)).flatMap(({ error }) => error ?? [])
     expect(errors.length).toBeGreaterThan(0)
     for (const error of errors) expect(error).toBeInstanceOf(LockConnectionError)

@@ -39,8 +39,8 @@ test.each(['line', 'queue'] as const)('owners that enter a lock for which others
   expect(looks()).toBeLessThan(10 * MANY)
 })
 
-// This test fails if `if (claim.owner === claim.id) return [hold]` is removed in src/key/tenure.ts, and for one owner if
-// ` && !hold.taken` is removed in src/key/keeping.ts.
+// This test fails if `if (!this.#grants) {` becomes `{` in src/key/tenure.ts, and for one owner if ` && !hold.taken` is
+// removed in src/key/keeping.ts.
 test.each([
   ['many owners', {}],
   ['one owner', { owner: 'ours', token: 1 }],
@@ -53,7 +53,16 @@ test.each([
   expect(looks()).toBeLessThan(20 * MANY)
 })
 
-// This test fails if `[...(this.#sharing.get(sharedBy(ballot.claim)) ?? [])]` becomes `[...this.#all.values()]` in
+// This test fails if `same.push(hold)` becomes `same[0] = hold` in src/key/tenure.ts.
+test('a forced release also takes the holds of calls whose owner is a call that gave none', () => {
+  const at = new Leases()
+  for (const id of ['outer', 'inner']) at.hold({ id, key: KEY, owner: 'outer', token: 1 })
+  at.hold({ id: 'other', key: KEY, token: 2 })
+  at.holding.taken('outer')
+  expect([...at.table.holds.values()].map(({ taken }) => taken)).toEqual([true, true, false])
+})
+
+// This test fails if `[...(this.#sharing.get(sharedBy(claim)) ?? [])]` becomes `[...this.#all.values()]` in
 // src/compose/quorum/ballots.ts.
 test('claims of many owners on a quorum', () => {
   const ballots = ballotsOver([], new FakeClock())
@@ -72,4 +81,15 @@ test('holds of a quorum with more time left than the longest lease', () => {
   for (let i = 0; i < keys; i++) leases.says(`${i}`, 0, memory, 60_000, 0)
   expect(looks.mock.calls.length).toBeLessThan(5 * keys)
   vi.restoreAllMocks()
+})
+
+// This test fails if `if (claim.owner === claim.id) return []` becomes `if (claim.owner !== claim.id) return []` in
+// src/compose/quorum/ballots.ts.
+test('a claim whose owner is a call that gave none has the token of that call', () => {
+  const ballots = ballotsOver([], new FakeClock())
+  const outer = ballots.of({ ...claimOf('outer'), owner: 'outer' })
+  outer.token = 7
+  vi.spyOn(outer, 'until', 'get').mockReturnValue(Number.POSITIVE_INFINITY)
+  expect(ballots.sharedToken(ballots.of({ ...claimOf('inner'), owner: 'outer' }))).toBe(7)
+  expect(ballots.sharedToken(ballots.of(claimOf('another')))).toBeUndefined()
 })

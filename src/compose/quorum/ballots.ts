@@ -69,7 +69,7 @@ export class Ballots implements BallotBox {
   readonly #floor: Floor
   readonly #listener: BallotsListener
   readonly #all = new Map<string, Ballot>()
-  /** The claims that share their owner and lock, by both. A call without the option `owner` shares its owner with none. */
+  /** The claims by owner and lock. */
   readonly #sharing = new Map<string, Set<Ballot>>()
   readonly #watchers = new Map<Ballot, Set<() => void>>()
 
@@ -104,7 +104,7 @@ export class Ballots implements BallotBox {
       ballot = new Ballot(claim, this, this.#clock)
       this.#all.set(claim.id, ballot)
       const same = sharedBy(claim)
-      if (claim.owner !== claim.id) this.#sharing.set(same, (this.#sharing.get(same) ?? new Set()).add(ballot))
+      this.#sharing.set(same, (this.#sharing.get(same) ?? new Set()).add(ballot))
     }
     ballot.over = false
     return ballot
@@ -428,7 +428,9 @@ export class Ballots implements BallotBox {
 
   /** Returns the other claims of the same owner for the lock. A server writes a token for all holds of the owner. */
   #others(ballot: Ballot): Ballot[] {
-    return [...(this.#sharing.get(sharedBy(ballot.claim)) ?? [])].filter(other => other !== ballot)
+    const { claim } = ballot
+    if (claim.owner === claim.id) return []
+    return [...(this.#sharing.get(sharedBy(claim)) ?? [])].filter(other => other !== ballot)
   }
 
   /**
