@@ -80,8 +80,8 @@ test('a holder is cut off for less than its lease: I8, the holder keeps the lock
 })
 
 describe('a waiter is cut off when its turn comes', () => {
-  // This test fails if `newer && deadline - now >= lease / 2` becomes `true` in src/key/waiter.ts and `grant &&
-  // !this.port.mayBeOver(waiter, grant.deadline, now)` becomes `grant` in src/key/key-state.ts: the old message creates a
+  // This test fails if `newer && deadline - now >= lease / 2` becomes `true` in src/key/waiter.ts and `proven &&
+  // !this.port.mayBeOver(waiter, proven.deadline, now)` becomes `proven` in src/key/key-state.ts: the old message creates a
   // second holder.
   test.for(kinds)(
     'I1 I4: the next waiter is granted when the lease of the first waiter ends; once connected again, the first one continues to wait, and is granted ($kind)',

@@ -73,7 +73,7 @@ describe('-BUSY, which refuses SELECT, while a client of database 3 connects', (
 
 describe.each(Object.entries(stalls))('%s for longer than the lease', (name, begin) => {
   // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 1_500` in src/clock.ts: the holder relies on
-  // its lease for too long. It also fails if `this.mayBeOver(waiter, answer.deadline, now) && waiter.waits && !again`
+  // its lease for too long. It also fails if `this.mayBeOver(waiter, answer.deadline, now) && waiter.waits && !asked.again`
   // becomes `false` in src/key/io.ts: a call that was made during the stall receives a grant whose lease has already
   // ended.
   test.each(waysOf[name] ?? ways)(
