@@ -340,15 +340,14 @@ export interface Pace {
   /** How many readers wait for a read-write lock. */
   readonly readers: number
   /** Only of a semaphore with groups. */
-  readonly crowd?: Crowd
+  readonly crowd?: Crowd | undefined
 }
 
 /** The groups of a semaphore whose turn may come. */
 export interface Crowd {
   /** How many wait, of all groups. */
   readonly waiters: number
-  readonly groups: number
-  /** Some of the groups, or all: `start` is the start tag of the group's next job. */
+  /** Some of the groups, or all. */
   readonly some: readonly (NextJob & { readonly waiters: number })[]
 }
 
@@ -359,13 +358,18 @@ export interface NextJob {
   readonly rate: number
 }
 
+/** The turns of a claim's group, and how many other groups have a turn before that of the claim. */
+export interface Turn extends NextJob {
+  readonly groups: number
+}
+
 /** The place of a queued claim: its position, from 1, what is taken of the lock, and for how many ms a holder has held. */
 export interface Standing {
   readonly position: number
   readonly taken: number | undefined
   readonly age: number
   /** If the lock has groups: the turns of the claim's group, or its limit, if it is full. The position is inside it. */
-  readonly turn?: NextJob | { readonly limit: number } | undefined
+  readonly turn?: Turn | { readonly limit: number } | undefined
 }
 
 /** What a semaphore knows of its groups. */

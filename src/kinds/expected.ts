@@ -30,10 +30,9 @@ export function paceOf(text: string): [clock: string, pace: Pace | undefined] {
 }
 
 function crowdOf(text: string): Crowd {
-  const [waiters, groups, ...some] = text.split(';')
+  const [waiters, ...some] = text.slice(0, -1).split(';')
   return {
     waiters: Number(waiters),
-    groups: Number(groups),
     some: some.map(each => {
       const [group = '', start, rate, waiters] = each.split(',')
       return { group, start: Number(start), rate: Number(rate), waiters: Number(waiters) }
@@ -43,10 +42,11 @@ function crowdOf(text: string): Crowd {
 
 /** Reads the place of a waiter in a reply: a number, or what lua/permits/semaphore/groups/position.lua describes. */
 export function standingOf(text: string): Pick<Standing, 'position' | 'turn'> {
-  const [position, group = '', start, rate] = text.split(',')
-  if (group === '') return { position: Number(position) }
-  const turn = start === undefined ? { limit: Number(group) } : { group, start: Number(start), rate: Number(rate) }
-  return { position: Number(position), turn }
+  const [place, group, start, rate, groups] = text.split(',')
+  const position = Number(place)
+  if (group === undefined) return { position }
+  if (start === undefined) return { position, turn: { limit: Number(group) } }
+  return { position, turn: { group, start: Number(start), rate: Number(rate), groups: Number(groups) } }
 }
 
 /**

@@ -35,14 +35,10 @@ interface Account<W> extends Line {
  * it was ahead of its share gains little, because so many other groups were used since then.
  */
 const MOST_IDLE = 1_000
-/** So many groups are described to estimate a wait. lua/permits/semaphore/groups/pacing.lua has the same number. */
-const MOST_DESCRIBED = 12
+/** So many groups are looked at to estimate a wait. */
+const MOST_DESCRIBED = 32
 
 const nameOf = ({ group }: Called) => group?.name ?? ''
-const jobOf = ({ name, weight }: { name: string; weight: number }, { permits }: Called) => ({
-  group: name,
-  rate: weight / permits,
-})
 
 export class Groups<W extends Waits> {
   readonly #turns = new Turns<Account<W>>()
@@ -52,9 +48,10 @@ export class Groups<W extends Waits> {
   readonly #others: Account<W> = blank('')
   /** Empty while no call has a group. */
   readonly #accounts = new Map<string, Account<W>>()
-  /** The groups with holds or waiters. */
-  readonly #used = new Set<Account<W>>()
-  /** The others, while they may be ahead of their shares or have a weight; the one that was used last is the last. */
+  /**
+   * Those without holds and waiters, because they may be ahead of their shares, or have a weight. The one that was used
+   * last is the last.
+   */
   readonly #idle = new Set<Account<W>>()
   /** The largest finish tag of a group that has a name. */
   #top = 0
@@ -112,27 +109,31 @@ export class Groups<W extends Waits> {
     return this.#waiters.delete(id)
   }
 
-  /** The groups whose turn may come, as `Pace` describes them. Of many groups, some are described. */
-  get crowd(): Crowd {
-    const { items } = this.#turns
-    const some = Math.min(items.length, MOST_DESCRIBED)
-    return {
-      waiters: this.size,
-      groups: items.length,
-      some: Array.from({ length: some }, (_, i) => {
-        const account = items[Math.floor(((i + 0.5) * items.length) / some)]!
-        return { ...jobOf(account, account.waiting[0]!.asked), start: account.dueAt, waiters: account.waiting.length }
-      }),
-    }
-  }
-
-  /** What decides when a call gets its turn, as `Standing` describes it. Undefined: the lock has no groups. */
-  turnOf(call: Called): Standing['turn'] {
+  /**
+   * What decides when a call gets its turn, and some of the groups whose turn may come. Undefined: the lock has no groups.
+   * `place`: of the call in its group, from 1.
+   */
+  turnOf(call: Called, place: number): { turn: Standing['turn']; crowd?: Crowd } | undefined {
     if (!this.grouped) return undefined
     const account = this.#known(call) ?? blank(nameOf(call))
-    if (account.slot < 0 && call.group?.limit !== undefined && this.isFull(call)) return { limit: call.group.limit }
-    const start = account.slot < 0 ? Math.max(this.#turns.virtual, account.finish) : account.dueAt
-    return { ...jobOf(account, call), start }
+    const stands = account.slot >= 0
+    if (!stands && call.group && this.isFull(call)) return { turn: { limit: call.group.limit ?? 0 } }
+    const { items, virtual } = this.#turns
+    const count = Math.min(items.length, MOST_DESCRIBED)
+    const some = Array.from({ length: count }, (_, i) => items[Math.floor(((i + 0.5) * items.length) / count)]!)
+    const start = stands ? account.dueAt : Math.max(virtual, account.finish)
+    const rate = account.weight / call.permits
+    const before = some.filter(each => each !== account && each.dueAt <= start + (place - 1) / rate)
+    const groups = Math.round((before.length * items.length) / (count || 1))
+    return {
+      turn: { group: account.name, start, rate, groups },
+      crowd: {
+        waiters: this.size,
+        some: some.map(({ name: group, dueAt, weight, waiting }) => {
+          return { group, start: dueAt, rate: weight / waiting[0]!.asked.permits, waiters: waiting.length }
+        }),
+      },
+    }
   }
 
   /** Decides anew whether the call's group is full: its first waiter may have died. */
@@ -198,7 +199,7 @@ export class Groups<W extends Waits> {
   forget(busy: boolean): void {
     if (!this.grouped) return
     if (!busy) this.#turns.virtual = Math.max(this.#turns.virtual, this.#top, this.#others.finish)
-    if (this.#used.size > 0 || this.#top > this.#turns.virtual) return
+    if (this.#accounts.size > this.#idle.size || this.#top > this.#turns.virtual) return
     for (const account of this.#idle) {
       if (account.weight === 1) this.#forget(account)
     }
@@ -226,14 +227,10 @@ export class Groups<W extends Waits> {
     this.#turns.settle(account, first && !this.isFull(first.asked) ? first.ticket : undefined)
     if (name === '') return
     this.#idle.delete(account)
-    if (taken > 0 || first) this.#used.add(account)
-    else {
-      this.#used.delete(account)
-      if (finish > this.#turns.virtual || weight !== 1) this.#idle.add(account)
-      else this.#forget(account)
-      const [oldest] = this.#idle
-      if (oldest && this.#idle.size > MOST_IDLE) this.#forget(oldest)
-    }
+    if (taken > 0 || first) return
+    if (finish <= this.#turns.virtual && weight === 1) return this.#forget(account)
+    const [oldest] = this.#idle.add(account)
+    if (oldest && this.#idle.size > MOST_IDLE) this.#forget(oldest)
   }
 
   #forget(account: Account<W>): void {

@@ -113,8 +113,9 @@ export class MemoryKind<State> implements Kind<State> {
     const { pace } = lock
     if (!pace || position === 0) return undefined
     const age = holder ? this.#locks.now() - holder.since : 0
-    const at = { position, taken: holder?.taken?.[0], age, turn: lock.turnOf(asked) }
-    return this.#traits.expects(at, pace, asked.wants)
+    const { turn, crowd } = lock.turnOf(asked, position) ?? {}
+    const at = { position, taken: holder?.taken?.[0], age, turn }
+    return this.#traits.expects(at, { ...pace, crowd }, asked.wants)
   }
 
   leave({ key, id }: HoldName): Promise<void> {

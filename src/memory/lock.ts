@@ -15,7 +15,6 @@ import {
   type Holder,
   type Pace,
   type Refused,
-  type Standing,
   type Tended,
   type Via,
 } from '../kind.ts'
@@ -187,16 +186,16 @@ export class MemoryLock {
     return 1 + (this.#queue.grouped ? this.#queue.matesOf(asked).length : crowd)
   }
 
-  /** What decides when a call with a group gets its turn. */
-  turnOf(asked: Asked): Standing['turn'] {
-    return this.#queue.turnOf(asked)
+  /** What decides when a call at this place gets its turn, if the lock has groups. */
+  turnOf(asked: Asked, place: number): ReturnType<Groups<Waiting>['turnOf']> {
+    return this.#queue.turnOf(asked, place)
   }
 
   get pace(): Pace | undefined {
     const { length } = this.#lengths
     if (length < PACE.least) return undefined
     const hold = this.#lengths.reduce((sum, each) => sum + each, 0) / length
-    return { hold, readers: this.#readers.length, ...(this.#queue.grouped && { crowd: this.#queue.crowd }) }
+    return { hold, readers: this.#readers.length }
   }
 
   /** Returns the time until which the hold lasts now; 'lost': it is gone; 'replaced': it is another grant by now. */

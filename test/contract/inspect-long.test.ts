@@ -14,12 +14,12 @@ interface Scene {
 }
 
 const scenes: readonly Scene[] = [
-  { what: 'a mutex', callers: 600, lock: (locks, key) => locks.mutex(key) },
-  { what: 'a semaphore', callers: 600, lock: (locks, key) => locks.semaphore(key, 20) },
-  { what: 'many holders', callers: 1_200, lock: (locks, key) => locks.semaphore(key, 600) },
+  { what: 'a mutex', callers: 800, lock: (locks, key) => locks.mutex(key) },
+  { what: 'a semaphore', callers: 800, lock: (locks, key) => locks.semaphore(key, 20) },
+  { what: 'many holders', callers: 1_500, lock: (locks, key) => locks.semaphore(key, 600) },
   {
     what: 'a semaphore with groups',
-    callers: 600,
+    callers: 800,
     lock: (locks, key) => locks.semaphore(key, 20),
     group: caller => `group ${caller % 40}`,
   },
@@ -60,7 +60,8 @@ test.for(here)('$what', async ({ callers, lock, group }, { key }) => {
     while (!over) await lock(working, key, caller).using(options, () => sleep(20))
   })
   const ended = Promise.allSettled(work)
-  await eventually(async () => (await seen.inspect()).waiters.length >= 500)
+  const isLong = ({ holders, waiters }: LockState) => holders.length + waiters.length > 510
+  await eventually(async () => isLong(await seen.inspect()))
   for (let readings = 0; readings < 12; readings++) check(await seen.inspect())
   over = true
   await working.close()

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Found, Share } from '../../src/kind.ts'
 import { stateOfSemaphore } from '../../src/kinds/permits/inspection.ts'
+import { placeAmong } from '../../src/kinds/permits/turns.ts'
 import type { HolderState, WaiterState } from '../../src/lock-state.ts'
 import type { Asked } from '../../src/memory/entries.ts'
 import { type Hub, MemoryLock } from '../../src/memory/lock.ts'
@@ -96,6 +97,32 @@ describe('the order of the next grants', () => {
     expect(scene.calls.reads).toBeLessThan(20 * many)
     expect(pauses).toBeGreaterThanOrEqual(3)
   })
+})
+
+test('the place of the last caller of a group is estimated from the groups that are described', async () => {
+  const random = new Random(11)
+  for (let round = 0; round < 60; round++) {
+    const names = Array.from({ length: random.int(1, 8) }, (_, i) => `g${i}`)
+    const shares = new Map(
+      names.map(name => [name, { finish: random.int(3, 9) / 2, weight: random.pick([0.5, 1, 4]) }]),
+    )
+    const waiters = Array.from({ length: random.int(1, 60) }, (_, i) => waiterOf(`w${i}`, random.pick(names)))
+    const { group: own = '', id } = waiters.at(-1)!
+    const position = (await shown(sceneOf(waiters, shares, 1, new Map()))).findIndex(waiter => waiter.id === id) + 1
+    const all = names.map(group => {
+      const { finish: start, weight: rate } = shares.get(group)!
+      return { group, start, rate, waiters: waiters.filter(waiter => waiter.group === group).length }
+    })
+    const job = all.find(({ group }) => group === own)!
+    const at = job.start + (job.waiters - 1) / job.rate
+    const others = all.filter(({ group, start, waiters }) => group !== own && start <= at && waiters > 0)
+    const crowd = { waiters: waiters.length, some: all.filter(({ waiters }) => waiters > 0) }
+    expect(placeAmong(crowd, { ...job, groups: others.length }, job.waiters)).toBe(position)
+    // Of twice as many groups, half are described.
+    const doubled = { waiters: 2 * waiters.length, some: crowd.some }
+    const beside = placeAmong(doubled, { ...job, groups: 2 * others.length }, job.waiters) - job.waiters
+    expect(beside).toBe(2 * (position - job.waiters))
+  }
 })
 
 test('in memory, a grant takes few steps, however many groups wait', () => {

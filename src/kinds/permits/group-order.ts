@@ -3,22 +3,19 @@
  * letting the groups take turns, from what Redis knows of each group.
  */
 import type { Found, Pace, Standing, Turns as Tags } from '../../kind.ts'
-import type { GroupState, WaiterState } from '../../lock-state.ts'
+import type { GroupState, HolderState, WaiterState } from '../../lock-state.ts'
 import { type Line, Turns } from './turns.ts'
 
 /** So many turns are taken in one go. */
 const AT_ONCE = 1_000
 
-interface Entry {
-  readonly id: string
-  readonly group?: string
-  readonly permits?: number
-  readonly heldFor?: number
-}
-
 interface Group extends Line {
   readonly group: string
   readonly waiters: WaiterState[]
+  taken: number
+  /** The ticket or token of the newest call, and the limit that it gave. */
+  newest: { readonly at: number; readonly limit: number | undefined }
+  full: boolean
 }
 
 /**
@@ -27,40 +24,33 @@ interface Group extends Line {
  * the process do something else, because many waiters take long.
  */
 export async function inTurn(
-  holders: readonly Entry[],
+  holders: readonly HolderState[],
   { waiters, pace }: Pick<Found, 'waiters' | 'pace'>,
   { virtual, shares, asked }: Tags,
   expects: (at: Standing, pace: Pace, waiter: WaiterState, of?: number) => number,
   pause?: () => Promise<void>,
 ): Promise<{ groups: GroupState[]; waiters: WaiterState[] }> {
-  const lines = new Map<string, Group>()
-  const taken = new Map<string, number>()
-  const newest = new Map<string, { readonly at: number; readonly limit: number | undefined }>()
-  for (const { id, group = '' } of [...holders, ...waiters]) {
+  const groups = new Map<string, Group>()
+  for (const [i, entry] of [...holders, ...waiters].entries()) {
+    const { id, group = '', permits = 0 } = entry
     const { finish = 0, weight = 1 } = shares.get(group) ?? {}
-    if (!lines.has(group)) lines.set(group, { group, waiters: [], weight, finish, ticket: 0, slot: -1, dueAt: 0 })
-    const call = asked.get(id)
-    if (call && call.at >= (newest.get(group)?.at ?? 0)) newest.set(group, call)
+    const newest = { at: 0, limit: undefined }
+    const fresh = { group, waiters: [], taken: 0, newest, full: false, weight, finish, ticket: 0, slot: -1, dueAt: 0 }
+    const found = groups.get(group) ?? fresh
+    groups.set(group, found)
+    const call = asked.get(id) ?? newest
+    if (call.at >= found.newest.at) found.newest = call
+    if (i < holders.length) found.taken += permits
+    else found.waiters.push(entry as WaiterState)
   }
-  for (const { group = '', permits = 0 } of holders) taken.set(group, (taken.get(group) ?? 0) + permits)
-  for (const waiter of waiters) lines.get(waiter.group ?? '')?.waiters.push(waiter)
-
-  const isFull = ({ group, waiters: [first] }: Group) => {
+  for (const found of groups.values()) {
+    const [first] = found.waiters
     const limit = first && asked.get(first.id)?.limit
-    return limit !== undefined && (taken.get(group) ?? 0) + (first?.permits ?? 0) > limit
+    found.full = limit !== undefined && found.taken + (first?.permits ?? 0) > limit
   }
-  const groups = [...lines.values()].map(({ group, waiters, weight }): GroupState => {
-    const limit = newest.get(group)?.limit
-    return {
-      group,
-      taken: taken.get(group) ?? 0,
-      ...(limit !== undefined && { limit }),
-      weight,
-      waiting: waiters.length,
-    }
+  const states = [...groups.values()].map(({ group, taken, newest: { limit }, weight, waiters }): GroupState => {
+    return { group, taken, ...(limit !== undefined && { limit }), weight, waiting: waiters.length }
   })
-  const waiting = [...lines.values()].filter(line => line.waiters.length > 0)
-  const names = new Set(waiting.filter(isFull).map(({ group }) => group))
   const ordered: WaiterState[] = []
   // The waiters of full groups are last.
   for (const last of [false, true]) {
@@ -69,11 +59,10 @@ export async function inTurn(
       const first = line.waiters.at(-1)
       turns.settle(line, first && (asked.get(first.id)?.at ?? 0))
     }
-    for (const line of waiting) {
-      if (names.has(line.group) === last) {
-        line.waiters.reverse()
-        settle(line)
-      }
+    for (const line of groups.values()) {
+      if (line.full !== last) continue
+      line.waiters.reverse()
+      settle(line)
     }
     for (let line = turns.first; line; line = turns.first) {
       const waiter = line.waiters.pop() as WaiterState
@@ -82,23 +71,20 @@ export async function inTurn(
       if (ordered.push(waiter) % AT_ONCE === 0) await pause?.()
     }
   }
-  const age = Math.max(0, ...holders.map(({ heldFor = 0 }) => heldFor))
+  const age = Math.max(0, ...holders.map(({ heldFor }) => heldFor))
   const behind = new Map<string, number>()
-  const expectedOf = (waiter: WaiterState, at: number): number => {
-    const { group = '', id } = waiter
-    const place = (behind.get(group) ?? 0) + 1
-    behind.set(group, place)
-    const full = names.has(group)
-    const standing = { position: full ? place : at, taken: full ? taken.get(group) : undefined, age }
-    return expects(standing, pace as Pace, waiter, full ? asked.get(id)?.limit : undefined)
-  }
   return {
-    groups: groups.sort((a, b) => (a.group < b.group ? -1 : 1)),
-    waiters: ordered.map((waiter, i) => ({
-      ...waiter,
-      position: i + 1,
-      why: names.has(waiter.group ?? '') ? 'group' : i === 0 ? 'permits' : 'turn',
-      ...(pace && { expected: expectedOf(waiter, i + 1) }),
-    })),
+    groups: states.sort((a, b) => (a.group < b.group ? -1 : 1)),
+    waiters: ordered.map((waiter, i) => {
+      const { group = '', id } = waiter
+      const { full = false, taken } = groups.get(group) ?? {}
+      const position = i + 1
+      const place = (behind.get(group) ?? 0) + 1
+      behind.set(group, place)
+      const at = full ? { position: place, taken, age } : { position, taken: undefined, age }
+      const expected = pace && expects(at, pace, waiter, full ? asked.get(id)?.limit : undefined)
+      const why = full ? 'group' : i === 0 ? 'permits' : 'turn'
+      return { ...waiter, position, why, ...(expected !== undefined && { expected }) }
+    }),
   }
 }

@@ -3,7 +3,7 @@
  * lua/permits/semaphore/groups/settle.lua explains it. The calls without a group are one more group, ''.
  */
 import { Heap, type Item } from '../../heap.ts'
-import type { Crowd, NextJob, Share } from '../../kind.ts'
+import type { Crowd, Share, Turn } from '../../kind.ts'
 
 /** A group, as the turns know it. */
 export interface Line extends Item, Share {
@@ -42,17 +42,15 @@ export class Turns<L extends Line = Line> extends Heap<L> {
 }
 
 /**
- * Estimates the place of a waiter in the order of all turns, from 1. `place`: inside its group, whose next job is `own`.
- * Of the groups that are not in `some`, as many jobs come before it as of those that are, on average.
+ * Estimates the place of a waiter in the order of all turns, from 1. `place`: inside its group, whose turns are `own`. Of
+ * each other group that has a turn before, as many jobs come before as of those in `some`, on average.
  */
-export function placeAmong({ waiters, groups, some }: Crowd, own: NextJob, place: number): number {
+export function placeAmong({ waiters, some }: Crowd, own: Turn, place: number): number {
   const at = own.start + (place - 1) / own.rate
-  const others = some.filter(({ group }) => group !== own.group)
-  let before = 0
-  // A job with the same start tag was there before. The sum of the tags is rounded.
-  for (const { start, rate, waiters } of others) {
-    before += Math.max(0, Math.min(waiters, Math.floor((at - start) * rate + 1 + 1e-6)))
-  }
-  const all = others.length === 0 ? 0 : (before / others.length) * Math.max(others.length, groups - 1)
-  return Math.min(place + Math.round(all), Math.max(place, waiters + 1))
+  // A job with the same start tag is before: it was there first. The sum of the tags is rounded.
+  const jobsOf = ({ start, rate, waiters }: Crowd['some'][number]) =>
+    Math.min(waiters, Math.floor((at - start) * rate + 1 + 1e-6))
+  const before = some.flatMap(each => (each.group === own.group || jobsOf(each) < 1 ? [] : jobsOf(each)))
+  const each = before.reduce((sum, jobs) => sum + jobs, 0) / before.length || 1
+  return Math.min(place + Math.round(each * own.groups), Math.max(place, waiters + 1))
 }
