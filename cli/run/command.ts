@@ -10,7 +10,7 @@
  * program sends signals only to the command itself.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, existsSync } from 'node:fs'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { exitCodes, Failure, warn } from '../failure.ts'
 import { printable } from '../printable.ts'
@@ -97,7 +97,15 @@ function ignoring(words: readonly string[]): [string, ...string[]] {
  * That would undo what the command has changed. Node leaves out descriptors that are closed.
  */
 function leaveTerminal(): void {
-  for (const fd of [0, 1, 2]) if (isatty(fd)) closeSync(fd)
+  const terminals = [0, 1, 2].filter(isatty)
+  if (terminals.length === 0) return
+  try {
+    // If nothing had the terminal open any more, it would hang up, and SIGHUP would end this program before its time.
+    openSync('/dev/tty', 'r')
+    for (const fd of terminals) closeSync(fd)
+  } catch {
+    // The terminal is not that of this session. Node resets it.
+  }
 }
 
 function notStarted(file: string, { code, message }: NodeJS.ErrnoException): Failure {

@@ -72,11 +72,10 @@ describe('descriptors', () => {
   ])('a shared pipe stays as it is while baton %s', async (_, args) => {
     const key = freshKey()
     const lease = await client().lock(key)
-    const flags = script(
+    const { output } = await script(
       `{ $W </dev/null & until [ -s begun ]; do sleep 0.05; done; cat /proc/self/fdinfo/1; kill $!; } 2>&1 | tee begun`,
       `${process.execPath} ${program} ${args(key)}`,
     )
-    const { output } = await flags
     await lease.release()
     expect(output).toMatch(/^(baton: waiting|http)/m)
     expect(Number.parseInt(/^flags:\s+(\d+)$/m.exec(output)![1]!, 8) & 0o4000).toBe(0)
@@ -115,7 +114,7 @@ describe('signals that the caller ignores', () => {
     expect((await same(`$W sh -c 'kill -TERM $$'; echo $?`)).output).toBe('143\n')
     expect((await same(`$W sh -c 'kill -PIPE $$'; echo $?`)).output).toBe('141\n')
     const { output } = await underBaton(
-      `$W sleep 60 </dev/null & until pgrep -P $! sleep >/dev/null; do sleep 0.05; done; kill $!; wait $!; echo $?`,
+      `$W sh -c 'touch begun; exec sleep 60' </dev/null & until [ -e begun ]; do sleep 0.05; done; kill $!; wait $!; echo $?`,
     )
     expect(output).toBe('143\n')
   })

@@ -123,6 +123,20 @@ describe('an interactive command works as without baton', () => {
     expect(process.kill(pid, 0)).toBe(true)
   })
 
+  test('what it changes of the terminal stays changed', async () => {
+    const terminal = await bash()
+    await terminal.enter(`baton run ${freshKey()} -- stty -onlcr; stty -a | grep -o -- '-*onlcr'; stty onlcr`)
+    await terminal.eventually(/^ *-onlcr$/m)
+  })
+
+  test('a shell with job control ignores SIGTERM for itself only', async () => {
+    const terminal = await bash()
+    await terminal.enter(`baton run ${freshKey()} -- sh -c 'echo runs; exec sleep 60' </dev/null &`)
+    await terminal.eventually(/ runs$/m)
+    await terminal.enter('kill $!; wait $!; echo code $?')
+    await terminal.eventually('\ncode 143')
+  })
+
   test('Ctrl-Z stops it, and fg continues it', async () => {
     const terminal = await bash()
     await terminal.enter(`baton run ${freshKey()} -- sh -c 'echo runs; exec cat'`)
