@@ -222,7 +222,7 @@ export class KindClient<State = unknown> {
   }
 
   /** Returns what the message about a wait that took too long says about its lock. */
-  details({ claim, refusal, due }: Waiter): Details {
+  details({ claim, refusal, due = 0 }: Waiter): Details {
     const { kind, io } = this
     const now = this.#host.clock.now()
     return {

@@ -119,9 +119,10 @@ export class Waiter implements Listed<Waiter> {
   refusal: Refused | undefined
   /**
    * When the waiter should have been granted the lock, by the first estimate at its place in the queue, in monotonic ms.
-   * After that, nothing is expected: each later estimate supposes that the holder ends like those before it.
+   * After that, nothing is expected: each later estimate supposes that the holder ends like those before it. Undefined:
+   * nothing was estimated.
    */
-  due = Number.NEGATIVE_INFINITY
+  due: number | undefined
   /**
    * The time, in monotonic ms, when this client sent the newest request whose answer said that the waiter is queued.
    * Before there is such an answer: the time when the waiter first asked for a place in the queue.

@@ -84,7 +84,7 @@ describe('using', () => {
   })
 
   describe('and fn ends by its signal', () => {
-    // This test fails if `error.name === 'AbortError'` is replaced by `false` in src/using.ts.
+    // This test fails if `?.name === 'AbortError'` becomes `=== undefined` in src/using.ts: it rejects with the AbortError.
     test('rejects with LockLostError, whose cause is the AbortError', async ({ locks, key }) => {
       const run = locks.using(key, { lease: 200 }, ({ signal }) => pause(30_000, undefined, { signal }))
       const error = await rejection(run, LockLostError)

@@ -15,8 +15,8 @@ describe('an error of another realm', () => {
     expect(error).toMatchObject({ name: 'RangeError', message: 'no', code: 'ENO' })
   })
 
-  // This test fails if `isError(each) && depth` is replaced by `each instanceof Error && depth` in
-  // src/redis/without-arguments.ts.
+  // This test fails if `isError(each)` becomes `each instanceof Error` in src/redis/without-arguments.ts: the error says
+  // nothing.
   test('keeps the errors of each address of a host, and its cause', () => {
     const errors = `[new Error('connect ECONNREFUSED ::1:1'), new Error('connect ECONNREFUSED 127.0.0.1:1')]`
     const error = withoutArguments(foreign(`new AggregateError(${errors})`))

@@ -83,7 +83,8 @@ describe('--metrics', () => {
     expect(await readdir(folder)).toEqual(['report.prom'])
   })
 
-  // This test fails if `if (exitCode === 0 && waited === undefined) return` is removed in cli/run/metrics.ts.
+  // This test fails if `if (exitCode === 0 && waited === undefined) return` is removed in cli/run/metrics.ts: a skip
+  // counts as a success.
   test('knows when the command last succeeded, whatever a later run or a skip does', async () => {
     const folder = await emptyFolder()
     const file = join(folder, 'report.prom')
