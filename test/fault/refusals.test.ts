@@ -90,7 +90,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, passes, begin, end })
 
   // This test fails if `const answer = answers?.[i] ?? 'unknown'` becomes `const answer = answers?.[i] ?? 'lost'` in
   // src/key/keeping.ts: a refused renewal counts as a lost lock. It also fails if `if (now - (waiter.seen ??
-  // waiter.since) >= this.patience)` is removed in src/key/io.ts: the waiter gives up at the first heartbeat that is
+  // waiter.since) >= this.#patience)` is removed in src/key/io.ts: the waiter gives up at the first heartbeat that is
   // refused.
   test('I1 I4 I8: a refusal shorter than a lease: the holder keeps the lock, and the fair waiter its position', async () => {
     const { dir, redis, key, holder, queuing } = await scene()
