@@ -20,7 +20,7 @@ import type { Settle, Waiter, Wish } from './key/waiter.ts'
 import type { Granted, Kind } from './kind.ts'
 import type { Stats } from './observe/stats.ts'
 import type { Keys } from './redis/keys.ts'
-import { type Confirmed, ReplicatedCall } from './replicated.ts'
+import { type Confirmed, type Replicas, ReplicatedCall } from './replicated.ts'
 import type { CallTerms, Settings } from './settings.ts'
 
 /** The events in a client, each with its arguments. `held`: how many ms the hold lasted. */
@@ -86,12 +86,13 @@ export class KindClient<State = unknown> {
   readonly kind: Kind<State>
   readonly io: Io
   readonly holding: Holds
-  /** The calls whose holds replicas are asked about, and those that will ask for the lock again, by their last holds. */
-  readonly asked = new Map<Hold, ReplicatedCall>()
   readonly #host: Host
   readonly #schedule: Schedule
   readonly #table: Table
   readonly #lossNews: LossNews | undefined
+  readonly #asked: Replicas['asked'] = new Map()
+  /** Undefined: callers get their holds as soon as the master has them. */
+  readonly #replicas: Replicas | undefined
 
   constructor(host: Host, kind: Kind<State>, keys: Keys) {
     const { backend, clock, settings, stats, observer, failed } = host
@@ -113,7 +114,7 @@ export class KindClient<State = unknown> {
     })
     this.holding = new Holds(kind, keeping, this.#table, {
       renewed: hold => {
-        if (this.asked.has(hold)) return
+        if (this.#asked.has(hold)) return
         stats.renewed += 1
         observer.tell('renewed', hold)
       },
@@ -123,7 +124,7 @@ export class KindClient<State = unknown> {
       },
       context: () => (observer.listening ? new AsyncResource('RELEASE') : undefined),
       lost: (hold, loss, held) => {
-        if (this.asked.has(hold)) return
+        if (this.#asked.has(hold)) return
         stats.ended('lost', held)
         observer.tell('lost', hold, loss)
       },
@@ -137,17 +138,22 @@ export class KindClient<State = unknown> {
       },
       ended: host.ended,
     })
+    if (kind.replicated) {
+      const { io, holding } = this
+      const [patience, newId] = [settings.outageTimeout, () => backend.ids.next()]
+      this.#replicas = { io, holding, clock, patience, newId, asked: this.#asked }
+    }
     if (backend.inboxPerLock) this.#lossNews = new LossNews(clock, channels, id => this.holding.doubt(id))
   }
 
   /** How many calls wait, in lines and queues, or for replicas. */
   get waiting(): number {
-    return this.#table.waiting + [...this.asked.values()].filter(({ waiter }) => waiter.wish.mode !== 'once').length
+    return this.#table.waiting + [...this.#asked.values()].filter(({ waiter }) => waiter.wish.mode !== 'once').length
   }
 
   /** How many holds this client has that their callers have got. */
   get held(): number {
-    return this.#table.holds.size - [...this.asked.keys()].filter(({ state }) => state.is === 'held').length
+    return this.#table.holds.size - [...this.#asked.keys()].filter(({ state }) => state.is === 'held').length
   }
 
   /**
@@ -199,7 +205,7 @@ export class KindClient<State = unknown> {
         const outcome = lease ?? (end ? without.failed(end, key) : without.refused(waiting))
         resolve(outcome instanceof Error ? rejection(outcome) : (outcome as Lease | T))
       }
-      const replicated = this.kind.replicated ? new ReplicatedCall(this, this.#host, wish, call, settle) : undefined
+      const replicated = this.#replicas && new ReplicatedCall(this.#replicas, wish, call, settle)
       const waiter = replicated?.waiter ?? this.io.start(wish, settle)
       const timeout = once ? undefined : call.timeout
       const giveUp = () => {
@@ -277,7 +283,7 @@ export class KindClient<State = unknown> {
   /** Returns whether this owner has a hold of the lock that has not ended, and is not being released. */
   holds(key: string, owner: string): boolean {
     for (const hold of this.#table.states.get(key)?.holds ?? []) {
-      if (hold.claim.owner === owner && this.holding.lasts(hold) && !this.asked.has(hold)) return true
+      if (hold.claim.owner === owner && this.holding.lasts(hold) && !this.#asked.has(hold)) return true
     }
     return false
   }
@@ -287,7 +293,7 @@ export class KindClient<State = unknown> {
     const closed = ({ claim, wish }: Waiter) =>
       this.#host.closedTo(this.keys, claim.key, wish.mayReenter ? claim.owner : undefined)
     this.io.refuse(closed)
-    for (const call of [...this.asked.values()]) if (closed(call.waiter)) call.end(new LockClosedError())
+    for (const call of [...this.#asked.values()]) if (closed(call.waiter)) call.end(new LockClosedError())
   }
 
   /** Stops renewing and watching the holds. */

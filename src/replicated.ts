@@ -12,12 +12,13 @@
  *
  * A hand-off within the client passes on a hold that replicas have, so nobody is asked about it.
  */
-import type { Timer } from './clock.ts'
+import type { Clock, Timer } from './clock.ts'
 import { LockConnectionError } from './errors.ts'
 import type { Hold } from './key/hold.ts'
+import type { Holds } from './key/holds.ts'
+import type { Io } from './key/io.ts'
 import type { Settle, Waiter, Wish } from './key/waiter.ts'
 import type { Granted } from './kind.ts'
-import type { Host, KindClient } from './kind-client.ts'
 import type { CallTerms } from './settings.ts'
 
 /** The pause before a call asks for the lock again, in ms. */
@@ -30,11 +31,22 @@ export interface Confirmed extends Granted {
   readonly hold: Hold
 }
 
+/** What all calls of a kind of lock in one client share. */
+export interface Replicas {
+  readonly io: Io
+  readonly holding: Holds
+  readonly clock: Clock
+  /** For how many ms a call asks again, counted from the moment when replicas were first asked about one of its holds. */
+  readonly patience: number
+  readonly newId: () => string
+  /** The calls whose holds replicas are asked about, and those that will ask for the lock again, by their last holds. */
+  readonly asked: Map<Hold, ReplicatedCall>
+}
+
 export class ReplicatedCall {
   /** The present waiter, or the last one. */
   waiter: Waiter
-  readonly #client: KindClient
-  readonly #host: Host
+  readonly #replicas: Replicas
   readonly #terms: CallTerms
   readonly #settle: Settle
   #hold: Hold | undefined
@@ -43,17 +55,16 @@ export class ReplicatedCall {
   #askedAt: number | undefined
 
   /** Begins a wait, as `Io.start` does. `settle` gets a hand-off within the client, or a `Confirmed`. */
-  constructor(client: KindClient, host: Host, wish: Wish, terms: CallTerms, settle: Settle) {
-    this.#client = client
-    this.#host = host
+  constructor(replicas: Replicas, wish: Wish, terms: CallTerms, settle: Settle) {
+    this.#replicas = replicas
     this.#terms = terms
     this.#settle = settle
-    this.waiter = client.io.start(wish, this.#ended)
+    this.waiter = replicas.io.start(wish, this.#ended)
   }
 
   /** Ends the call, because its signal has aborted, or its time is over. */
   giveUp(aborted: boolean | undefined): void {
-    const { io } = this.#client
+    const { io } = this.#replicas
     if (!this.waiter.waits) this.end(undefined)
     else if (aborted) io.end(this.waiter, undefined)
     else io.outOfTime(this.waiter)
@@ -62,16 +73,16 @@ export class ReplicatedCall {
   /** Ends the call while replicas are asked, or in a pause. */
   end(error: Error | undefined): void {
     const hold = this.#hold as Hold
-    this.#client.asked.delete(hold)
+    this.#replicas.asked.delete(hold)
     if (this.#pause) this.#pause.cancel()
     else this.#takeBack(hold)
-    this.#settle(error, this.waiter, this.#host.clock.now())
+    this.#settle(error, this.waiter, this.#replicas.clock.now())
   }
 
   readonly #ended: Settle = (end, waiter, now) => {
     this.waiter = waiter
     if (!end || !('token' in end) || 'run' in end) return this.#settle(end, waiter, now)
-    const { holding, asked } = this.#client
+    const { holding, asked } = this.#replicas
     const { claim, since } = waiter
     const { renew, maxHold } = this.#terms
     const hold = holding.take({ claim, since, renew, maxHold }, end, now)
@@ -86,17 +97,16 @@ export class ReplicatedCall {
 
   /** `error`: why the hold does not count: too few replicas have it, or it has ended. */
   #answered(grant: Confirmed, error?: unknown): void {
-    const { asked } = this.#client
+    const { asked, clock, patience } = this.#replicas
     const { hold } = grant
     // Otherwise the call has ended meanwhile.
     if (!asked.has(hold)) return
-    const { clock, settings } = this.#host
     const now = clock.now()
     if (error === undefined && hold.remaining(now) > 0) {
       hold.begin(now)
       asked.delete(hold)
       this.#settle(grant, this.waiter, now)
-    } else if (this.waiter.wish.mode === 'once' || now + PAUSE - (this.#askedAt as number) >= settings.outageTimeout) {
+    } else if (this.waiter.wish.mode === 'once' || now + PAUSE - (this.#askedAt as number) >= patience) {
       const known = error instanceof LockConnectionError
       this.end(known ? error : new LockConnectionError('the lock was not replicated', tooLate))
     } else {
@@ -106,18 +116,18 @@ export class ReplicatedCall {
   }
 
   #takeBack(hold: Hold): void {
-    const { io, holding } = this.#client
+    const { io, holding } = this.#replicas
     holding.forget(hold)
     io.leave(this.waiter)
   }
 
   #askAgain(last: Hold): void {
-    const { io, holding, asked } = this.#client
+    const { io, holding, asked } = this.#replicas
     this.#pause = undefined
     asked.delete(last)
     const { wish } = this.waiter
     const { key, id: before, owner } = wish.claim
-    const id = this.#host.backend.ids.next()
+    const id = this.#replicas.newId()
     const claim = { ...wish.claim, id, owner: owner === before ? id : owner }
     const after = wish.mayReenter ? holding.record(key, owner) : undefined
     this.waiter = io.start({ ...wish, claim, after }, this.#ended, this.waiter)

@@ -133,7 +133,7 @@ describe('failover to a replica that missed releases', () => {
     expect(await kept.release()).toBe(true)
   })
 
-  // This test fails if `const id = this.#host.backend.ids.next()` becomes `const id = before` in src/replicated.ts: the new master repeats the
+  // This test fails if `const id = this.#replicas.newId()` becomes `const id = before` in src/replicated.ts: the new master repeats the
   // call's first grant, and the lease has the token of that grant. It also fails if
   // `if (heldToken > 0) this.#listener.left({ key, id })` is removed in src/key/io.ts: the new master has the grants that
   // were taken back until their leases end.

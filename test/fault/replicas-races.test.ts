@@ -12,7 +12,7 @@ import { client, freshKey, ownServer, plainRedis, test } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
 // This test fails if `error === undefined && hold.remaining(now) > 0` becomes `hold.token > 0` in src/replicated.ts: the
-// call gets a lease that has ended. It also fails if `const id = this.#host.backend.ids.next()` becomes `const id = before` in
+// call gets a lease that has ended. It also fails if `const id = this.#replicas.newId()` becomes `const id = before` in
 // src/replicated.ts: the call asks with the id that it has just taken back.
 test('I2: a hold that is taken away while replicas are asked does not count', async ({ key }) => {
   const master = await ownServer('--repl-diskless-sync-delay', '0')

@@ -83,7 +83,7 @@ describe('with a replica that receives writes', () => {
     expect((await other.tryLock(key))?.held).toBe(true)
   })
 
-  // This test fails if `this.kind.replicated ?` becomes `false ?` in src/kind-client.ts: the replica becomes the master
+  // This test fails if `this.#replicas && new` becomes `undefined && new` in src/kind-client.ts: the replica becomes the master
   // without the grant, and grants the lock again. (On a busy machine, the replica sometimes gets the grant in
   // time. The test then passes in spite of the change.)
   test('I1: a grant survives the failover', async () => {
@@ -97,7 +97,7 @@ describe('with a replica that receives writes', () => {
 })
 
 describe('with a replica that does not receive writes', () => {
-  // This test fails if `this.kind.replicated ?` becomes `false ?` in src/kind-client.ts: the attempt gets the lock,
+  // This test fails if `this.#replicas && new` becomes `undefined && new` in src/kind-client.ts: the attempt gets the lock,
   // although no replica knows of it. It also fails if `io.leave(this.waiter)` is removed in
   // src/replicated.ts: the lock is not free until the lease ends.
   test.each(ways)('a single attempt rejects, and the lock is free (fair: %s)', async fair => {
@@ -111,7 +111,7 @@ describe('with a replica that does not receive writes', () => {
     expect(free.held).toBe(true)
   })
 
-  // This test fails if `now + PAUSE - (this.#askedAt as number) >= settings.outageTimeout` becomes `true` in src/replicated.ts: the call
+  // This test fails if `now + PAUSE - (this.#askedAt as number) >= patience` becomes `true` in src/replicated.ts: the call
   // rejects at once. It also fails if `this.#pause = clock.after(PAUSE, () => this.#askAgain(hold))` is removed in
   // src/replicated.ts: the caller does not ask again.
   test.each(ways)('I4: a call continues to wait, and is granted when the replica is back (fair: %s)', async fair => {
@@ -161,7 +161,7 @@ describe('with a replica that does not receive writes', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // This test fails if `this.kind.replicated ?` becomes `false ?` in src/kind-client.ts: the first waiter gets the lock,
+  // This test fails if `this.#replicas && new` becomes `undefined && new` in src/kind-client.ts: the first waiter gets the lock,
   // although no replica knows of it. It also fails if `io.leave(this.waiter)` is removed in
   // src/replicated.ts: the hand-off is not undone, and the next waiter does not get the lock. It also fails if
   // `this.#pause = clock.after(PAUSE, () => this.#askAgain(hold))` is removed in src/replicated.ts: the first waiter does not

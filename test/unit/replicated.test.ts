@@ -140,7 +140,7 @@ test.for(['lost', 'replaced', undefined] as const)(
   },
 )
 
-// This test fails if `const id = this.#host.backend.ids.next()` becomes `const id = before` in src/replicated.ts. It also fails if
+// This test fails if `const id = this.#replicas.newId()` becomes `const id = before` in src/replicated.ts. It also fails if
 // `io.leave(this.waiter)` is removed in src/replicated.ts: the master keeps the hold.
 test.for(ways)(
   'I2 I4: a hold that too few replicas have is taken back, and the call asks again with a new id (fair: %s)',
@@ -252,7 +252,7 @@ test.for(whens)(
   },
 )
 
-// This test fails if ` && !this.asked.has(hold)` is removed in src/kind-client.ts: the call's own hold
+// This test fails if ` && !this.#asked.has(hold)` is removed in src/kind-client.ts: the call's own hold
 // counts as one that it re-enters.
 test('I7: during a drain, a call that re-enters a hold goes on, and another call of a named owner ends', async ({
   at,
