@@ -63,6 +63,12 @@ export function createHash() {
 export const randomFillSync = (into: Uint8Array<ArrayBuffer>) => crypto.getRandomValues(into)
 
 /** A context that ends with the function, and does not follow its promises: no job of the page re-enters. */
+export class AsyncResource {
+  runInAsyncScope<R>(fn: () => R): R {
+    return fn()
+  }
+}
+
 export class AsyncLocalStorage<T> {
   #store: T | undefined
 
