@@ -343,33 +343,25 @@ export interface Pace {
   readonly crowd?: Crowd | undefined
 }
 
-/** The groups of a semaphore whose turn may come. */
-export interface Crowd {
-  /** How many wait, of all groups. */
-  readonly waiters: number
-  /** Some of the groups, or all. */
-  readonly some: readonly (NextJob & { readonly waiters: number })[]
-}
+/** How many wait for a semaphore with groups, and of some groups whose turn may come: what decides when, and how many wait. */
+export type Crowd = readonly [
+  waiters: number,
+  some: readonly (readonly [group: number, start: number, rate: number, waiters: number])[],
+]
 
-/** When the turns of a group come: at its start tag, and then `rate` times while the virtual time grows by 1. */
-export interface NextJob {
-  readonly group: string
-  readonly start: number
-  readonly rate: number
-}
-
-/** The turns of a claim's group, and how many other groups have a turn before that of the claim. */
-export interface Turn extends NextJob {
-  readonly groups: number
-}
+/**
+ * The turns of a claim's group: they come at its start tag, and then `rate` times while the virtual time grows by 1. So
+ * many other groups have a turn before that of the claim. If the group is full: only its limit.
+ */
+export type Turn = readonly [limit: number] | readonly [group: number, start: number, rate: number, groups: number]
 
 /** The place of a queued claim: its position, from 1, what is taken of the lock, and for how many ms a holder has held. */
 export interface Standing {
   readonly position: number
   readonly taken: number | undefined
   readonly age: number
-  /** If the lock has groups: the turns of the claim's group, or its limit, if it is full. The position is inside it. */
-  readonly turn?: Turn | { readonly limit: number } | undefined
+  /** If the lock has groups. The position is then inside the group of the claim. */
+  readonly turn?: Turn | undefined
 }
 
 /** What a semaphore knows of its groups. */

@@ -2,7 +2,7 @@
  * The expected wait of a queued caller. A release that finds callers queued adds the length of its hold to a running
  * mean in Redis (lua/shared/sample.lua), the pace of the lock.
  */
-import type { Crowd, Found, Pace, Standing } from '../kind.ts'
+import type { Crowd, Found, Pace, Standing, Turn } from '../kind.ts'
 import type { WaiterState } from '../lock-state.ts'
 
 /** The stored number is the mean in µs times this, plus how many holds it is made of. */
@@ -15,8 +15,9 @@ export function decodePace(stored: string | null | undefined, beside = ''): Pace
   const number = Number(stored ?? 0)
   const count = number % COUNTS
   if (count < LEAST) return undefined
-  const pace = { hold: (number - count) / COUNTS / 1_000, readers: Number.parseInt(beside, 10) || 0 }
-  return beside.includes(';') ? { ...pace, crowd: crowdOf(beside) } : pace
+  const [waiting = 0, ...some] = beside.split(';').map(each => each.split(',').map(Number))
+  const crowd = [Number(waiting), some] as unknown as Crowd
+  return { hold: (number - count) / COUNTS / 1_000, readers: Number(waiting), crowd }
 }
 
 /**
@@ -29,24 +30,10 @@ export function paceOf(text: string): [clock: string, pace: Pace | undefined] {
   return [clock, decodePace(pace, beside)]
 }
 
-function crowdOf(text: string): Crowd {
-  const [waiters, ...some] = text.slice(0, -1).split(';')
-  return {
-    waiters: Number(waiters),
-    some: some.map(each => {
-      const [group = '', start, rate, waiters] = each.split(',')
-      return { group, start: Number(start), rate: Number(rate), waiters: Number(waiters) }
-    }),
-  }
-}
-
 /** Reads the place of a waiter in a reply: a number, or what lua/permits/semaphore/groups/position.lua describes. */
 export function standingOf(text: string): Pick<Standing, 'position' | 'turn'> {
-  const [place, group, start, rate, groups] = text.split(',')
-  const position = Number(place)
-  if (group === undefined) return { position }
-  if (start === undefined) return { position, turn: { limit: Number(group) } }
-  return { position, turn: { group, start: Number(start), rate: Number(rate), groups: Number(groups) } }
+  const [position = 0, ...turn] = text.split(',').map(Number)
+  return turn.length === 0 ? { position } : { position, turn: turn as unknown as Turn }
 }
 
 /**

@@ -2,7 +2,7 @@
  * The fair waiters of a lock in memory: those of a semaphore by their groups, what each group has had, and whose turn is
  * next. The calls without a group are one more group, '', the only one of all other locks.
  */
-import type { Crowd, Turns as Order, Standing } from '../kind.ts'
+import type { Crowd, Turns as Order, Turn } from '../kind.ts'
 import { type ClaimedGroup, NO_LIMIT } from '../kinds/claim.ts'
 import { type Line, Turns } from '../kinds/permits/turns.ts'
 
@@ -113,27 +113,25 @@ export class Groups<W extends Waits> {
    * What decides when a call gets its turn, and some of the groups whose turn may come. Undefined: the lock has no groups.
    * `place`: of the call in its group, from 1.
    */
-  turnOf(call: Called, place: number): { turn: Standing['turn']; crowd?: Crowd } | undefined {
+  turnOf(call: Called, place: number): { turn: Turn; crowd: Crowd } | undefined {
     if (!this.grouped) return undefined
     const account = this.#known(call) ?? blank(nameOf(call))
-    const stands = account.slot >= 0
-    if (!stands && call.group && this.isFull(call)) return { turn: { limit: call.group.limit ?? 0 } }
     const { items, virtual } = this.#turns
     const count = Math.min(items.length, MOST_DESCRIBED)
     const some = Array.from({ length: count }, (_, i) => items[Math.floor(((i + 0.5) * items.length) / count)]!)
+    const others = some.filter(each => each !== account)
+    const crowd = [
+      this.size,
+      others.map(
+        ({ dueAt, weight, waiting }) => [1, dueAt, weight / waiting[0]!.asked.permits, waiting.length] as const,
+      ),
+    ] as const
+    const stands = account.slot >= 0
+    if (!stands && call.group && this.isFull(call)) return { turn: [call.group.limit ?? 0], crowd }
     const start = stands ? account.dueAt : Math.max(virtual, account.finish)
     const rate = account.weight / call.permits
-    const before = some.filter(each => each !== account && each.dueAt <= start + (place - 1) / rate)
-    const groups = Math.round((before.length * items.length) / (count || 1))
-    return {
-      turn: { group: account.name, start, rate, groups },
-      crowd: {
-        waiters: this.size,
-        some: some.map(({ name: group, dueAt, weight, waiting }) => {
-          return { group, start: dueAt, rate: weight / waiting[0]!.asked.permits, waiters: waiting.length }
-        }),
-      },
-    }
+    const before = others.filter(({ dueAt }) => dueAt <= start + (place - 1) / rate).length
+    return { turn: [0, start, rate, Math.round((before * items.length) / (count || 1))], crowd }
   }
 
   /** Decides anew whether the call's group is full: its first waiter may have died. */

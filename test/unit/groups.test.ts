@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Found, Share } from '../../src/kind.ts'
 import { stateOfSemaphore } from '../../src/kinds/permits/inspection.ts'
-import { placeAmong } from '../../src/kinds/permits/turns.ts'
+import { among } from '../../src/kinds/permits/turns.ts'
 import type { HolderState, WaiterState } from '../../src/lock-state.ts'
 import type { Asked } from '../../src/memory/entries.ts'
 import { type Hub, MemoryLock } from '../../src/memory/lock.ts'
@@ -109,19 +109,18 @@ test('the place of the last caller of a group is estimated from the groups that 
     const waiters = Array.from({ length: random.int(1, 60) }, (_, i) => waiterOf(`w${i}`, random.pick(names)))
     const { group: own = '', id } = waiters.at(-1)!
     const position = (await shown(sceneOf(waiters, shares, 1, new Map()))).findIndex(waiter => waiter.id === id) + 1
-    const all = names.map(group => {
-      const { finish: start, weight: rate } = shares.get(group)!
-      return { group, start, rate, waiters: waiters.filter(waiter => waiter.group === group).length }
+    const all = names.map((name, i) => {
+      const { finish, weight } = shares.get(name)!
+      return [i, finish, weight, waiters.filter(({ group }) => group === name).length] as const
     })
-    const job = all.find(({ group }) => group === own)!
-    const at = job.start + (job.waiters - 1) / job.rate
-    const others = all.filter(({ group, start, waiters }) => group !== own && start <= at && waiters > 0)
-    const crowd = { waiters: waiters.length, some: all.filter(({ waiters }) => waiters > 0) }
-    expect(placeAmong(crowd, { ...job, groups: others.length }, job.waiters)).toBe(position)
+    const [i, start, rate, place] = all[names.indexOf(own)]!
+    const some = all.filter(([, , , waiting]) => waiting > 0)
+    const others = some.filter(([other, first]) => other !== i && first <= start + (place - 1) / rate).length
+    expect(among([waiters.length, some], [i, start, rate, others], place, 5)).toEqual([position, 5])
     // Of twice as many groups, half are described.
-    const doubled = { waiters: 2 * waiters.length, some: crowd.some }
-    const beside = placeAmong(doubled, { ...job, groups: 2 * others.length }, job.waiters) - job.waiters
-    expect(beside).toBe(2 * (position - job.waiters))
+    const [doubled] = among([2 * waiters.length, some], [i, start, rate, 2 * others], place, 5)
+    expect(doubled - place).toBe(2 * (position - place))
+    expect(among([waiters.length, some], [3], place, 5)).toEqual([place, 3])
   }
 })
 

@@ -8,7 +8,7 @@ import { GroupRunner, type SemaphoreScripts, scripts } from './group-runner.ts'
 import { stateOfSemaphore } from './inspection.ts'
 import { type SemaphoreNames, semaphoreNamesOf } from './names.ts'
 import { Permits } from './permits.ts'
-import { placeAmong } from './turns.ts'
+import { among } from './turns.ts'
 
 const traits: Traits<LockState> = {
   noun: 'semaphore',
@@ -16,9 +16,8 @@ const traits: Traits<LockState> = {
   reentrant: false,
   expects({ position, age, turn }, { hold, crowd }, text) {
     const { permits, of } = decodeWants(text)
-    if (turn && 'limit' in turn) return waitFor(position, hold / turn.limit, hold / permits, age)
-    const place = turn && crowd ? placeAmong(crowd, turn, position) : position
-    return waitFor(place, hold / of, hold / permits, age)
+    const [place, room] = turn && crowd ? among(crowd, turn, position, of) : [position, of]
+    return waitFor(place, hold / room, hold / permits, age)
   },
   stateOf: (key, found, pause) => stateOfSemaphore(key, found, traits.expects, pause),
   heldBy({ taken }, { wants }) {

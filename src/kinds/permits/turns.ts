@@ -42,15 +42,20 @@ export class Turns<L extends Line = Line> extends Heap<L> {
 }
 
 /**
- * Estimates the place of a waiter in the order of all turns, from 1. `place`: inside its group, whose turns are `own`. Of
- * each other group that has a turn before, as many jobs come before as of those in `some`, on average.
+ * Estimates the place of a waiter in the order of all turns, from 1, and says by how many permits the waiters before it
+ * are served: `of`, or the limit of its group, if that is full. Of each other group that has a turn before, as many jobs
+ * come before as of those that are described, on average. `place`: inside the group.
  */
-export function placeAmong({ waiters, some }: Crowd, own: Turn, place: number): number {
-  const at = own.start + (place - 1) / own.rate
-  // A job with the same start tag is before: it was there first. The sum of the tags is rounded.
-  const jobsOf = ({ start, rate, waiters }: Crowd['some'][number]) =>
-    Math.min(waiters, Math.floor((at - start) * rate + 1 + 1e-6))
-  const before = some.flatMap(each => (each.group === own.group || jobsOf(each) < 1 ? [] : jobsOf(each)))
+export function among([waiters, some]: Crowd, turn: Turn, place: number, of: number): [place: number, of: number] {
+  if (turn.length === 1) return [place, turn[0]]
+  const [group, start, rate, groups] = turn
+  const at = start + (place - 1) / rate
+  const before: number[] = []
+  for (const [other, start, rate, waiting] of some) {
+    // A job with the same start tag is before: it was there first. The sum of the tags is rounded.
+    const jobs = Math.min(waiting, Math.floor((at - start) * rate + 1 + 1e-6))
+    if (other !== group && jobs > 0) before.push(jobs)
+  }
   const each = before.reduce((sum, jobs) => sum + jobs, 0) / before.length || 1
-  return Math.min(place + Math.round(each * own.groups), Math.max(place, waiters + 1))
+  return [Math.min(place + Math.round(each * groups), Math.max(place, waiters + 1)), of]
 }

@@ -33,5 +33,5 @@ if pace then
     local waits = names[i] == '' and alone or redis.call('ZCOUNT', waiting, number, number)
     told[#told + 1] = table.concat({ number, some[i + 1], string.format('%.9g', rate), waits }, ',')
   end
-  paced = '~' .. pace .. '~' .. table.concat(told, ';') .. ';'
+  paced = '~' .. pace .. '~' .. table.concat(told, ';')
 end
