@@ -110,6 +110,11 @@ describe('signals that the caller ignores', () => {
     expect((await ended).output).toBe('124\n')
   })
 
+  test('but not what a program ignores while it waits for system(3)', async () => {
+    const { output } = await same(`perl -e 'system(split(" ", $ENV{W}), "sh", "-c", q(kill -INT $$)); print $? >> 8'`)
+    expect(output).toBe('130')
+  })
+
   test('without that, the signal reaches the command; a broken pipe ends it', async () => {
     expect((await same(`$W sh -c 'kill -TERM $$'; echo $?`)).output).toBe('143\n')
     expect((await same(`$W sh -c 'kill -PIPE $$'; echo $?`)).output).toBe('141\n')
