@@ -67,7 +67,6 @@ export class Run implements Due {
   dueAt = Number.POSITIVE_INFINITY
   readonly #first: number
   readonly #size: number
-  readonly #longest: number
   #until: number
   readonly #records: Pick<Records, 'late'>
   #used = 0
@@ -80,8 +79,7 @@ export class Run implements Due {
     this.recorded = grant.token
     this.#first = grant.token
     this.#size = grant.block ?? 0
-    this.#longest = alone ? LONGEST_ALONE : LONGEST_RUN
-    this.#until = now + this.#longest
+    this.#until = now + (alone ? LONGEST_ALONE : LONGEST_RUN)
     this.#records = records
   }
 
@@ -91,9 +89,9 @@ export class Run implements Due {
     return Math.max(0, this.#until - now)
   }
 
-  /** Called when the first holder gets its hold, which replicas had to have before. The time of the run begins now. */
-  begin(now: number): void {
-    this.#until = now + this.#longest
+  /** Called when the first holder gets its hold `ms` after the grant, because replicas had to have it before. */
+  delay(ms: number): void {
+    this.#until += ms
   }
 
   /** Ends the run: the lock is no longer handed on within this client. */
