@@ -8,7 +8,7 @@ import { AsyncResource } from 'node:async_hooks'
 import type { Backend } from './backend.ts'
 import { type Clock, toMicros } from './clock.ts'
 import { type Details, type HolderInfo, LockClosedError, outageOf, outOfReach, rejection } from './errors.ts'
-import type { Hold, Loss } from './key/hold.ts'
+import { Hold, type Loss } from './key/hold.ts'
 import { Holds } from './key/holds.ts'
 import { Io } from './key/io.ts'
 import { Lease } from './key/lease.ts'
@@ -16,11 +16,11 @@ import { limit } from './key/limits.ts'
 import { LossNews } from './key/loss-news.ts'
 import { Schedule } from './key/schedule.ts'
 import { Table } from './key/table.ts'
-import type { Settle, Waiter, Wish } from './key/waiter.ts'
+import type { Waiter, Wish } from './key/waiter.ts'
 import type { Granted, Kind } from './kind.ts'
 import type { Stats } from './observe/stats.ts'
 import type { Keys } from './redis/keys.ts'
-import { type Confirmed, type Replicas, ReplicatedCall } from './replicated.ts'
+import { type Replicas, startReplicated } from './replicated.ts'
 import type { CallTerms, Settings } from './settings.ts'
 
 /** The events in a client, each with its arguments. `held`: how many ms the hold lasted. */
@@ -90,9 +90,7 @@ export class KindClient<State = unknown> {
   readonly #schedule: Schedule
   readonly #table: Table
   readonly #lossNews: LossNews | undefined
-  readonly #asked: Replicas['asked'] = new Map()
-  /** Undefined: callers get their holds as soon as the master has them. */
-  readonly #replicas: Replicas | undefined
+  readonly #replicas: Replicas
 
   constructor(host: Host, kind: Kind<State>, keys: Keys) {
     const { backend, clock, settings, stats, observer, failed } = host
@@ -114,7 +112,7 @@ export class KindClient<State = unknown> {
     })
     this.holding = new Holds(kind, keeping, this.#table, {
       renewed: hold => {
-        if (this.#asked.has(hold)) return
+        if (this.#replicas.asked.has(hold)) return
         stats.renewed += 1
         observer.tell('renewed', hold)
       },
@@ -124,7 +122,7 @@ export class KindClient<State = unknown> {
       },
       context: () => (observer.listening ? new AsyncResource('RELEASE') : undefined),
       lost: (hold, loss, held) => {
-        if (this.#asked.has(hold)) return
+        if (this.#replicas.asked.has(hold)) return
         stats.ended('lost', held)
         observer.tell('lost', hold, loss)
       },
@@ -138,22 +136,22 @@ export class KindClient<State = unknown> {
       },
       ended: host.ended,
     })
-    if (kind.replicated) {
-      const { io, holding } = this
-      const [patience, newId] = [settings.outageTimeout, () => backend.ids.next()]
-      this.#replicas = { io, holding, clock, patience, newId, asked: this.#asked }
-    }
+    const { io, holding } = this
+    this.#replicas = { io, holding, clock, patience: patience.outage, asked: new Map() }
     if (backend.inboxPerLock) this.#lossNews = new LossNews(clock, channels, id => this.holding.doubt(id))
   }
 
   /** How many calls wait, in lines and queues, or for replicas. */
   get waiting(): number {
-    return this.#table.waiting + [...this.#asked.values()].filter(({ waiter }) => waiter.wish.mode !== 'once').length
+    return (
+      this.#table.waiting +
+      [...this.#replicas.asked.values()].filter(({ waiter }) => waiter.wish.mode !== 'once').length
+    )
   }
 
   /** How many holds this client has that their callers have got. */
   get held(): number {
-    return this.#table.holds.size - [...this.#asked.keys()].filter(({ state }) => state.is === 'held').length
+    return this.#table.holds.size - [...this.#replicas.asked.keys()].filter(({ state }) => state.is === 'held').length
   }
 
   /**
@@ -171,29 +169,14 @@ export class KindClient<State = unknown> {
     once: boolean,
     without: Without<T>,
   ): Promise<Lease | T> {
-    const mayReenter = owner !== undefined && this.kind.reentrant
-    if (this.#host.closing && this.#host.closedTo(this.keys, key, mayReenter ? owner : undefined)) {
+    if (this.#host.closing && this.#host.closedTo(this.keys, key, this.kind.reentrant ? owner : undefined)) {
       return Promise.reject(without.failed(new LockClosedError(), key))
     }
     const { signal } = call
     if (signal?.aborted) return Promise.reject(without.failed(signal.reason, key))
-    const id = this.#host.backend.ids.next()
-    // A kind without a queue has no fair waiters: all its waiters wait in the line of the unfair ones.
-    const fairly = this.kind.tend !== undefined
-    const { label, lease, headStart, wants, minHold, maxWaiters } = call
-    const wish: Wish = {
-      claim: { key, id, owner: owner ?? id, label, lease, headStart, wants, minHold, maxWaiters },
-      mode: once ? 'once' : call.fair && fairly ? 'queue' : 'line',
-      fairAfter: fairly ? call.fairAfter : undefined,
-      timeout: call.timeout,
-      rejectLate: call.rejectLate,
-      mayReenter,
-      after: mayReenter ? this.holding.record(key, owner) : undefined,
-      context: this.#host.observer.listening ? new AsyncResource('LOCK') : undefined,
-    }
     return new Promise<Lease | T>((resolve, reject) => {
       let unlimited: (() => void) | undefined
-      const settle: Settle = (end, waiting, now) => {
+      const settle = (end: Granted | Hold | Error | undefined, waiting: Waiter, now: number) => {
         unlimited?.()
         const lease = end && 'token' in end ? this.#take(waiting, end, call, now) : undefined
         // A listener of the `acquired` event may have aborted the signal.
@@ -205,16 +188,18 @@ export class KindClient<State = unknown> {
         const outcome = lease ?? (end ? without.failed(end, key) : without.refused(waiting))
         resolve(outcome instanceof Error ? rejection(outcome) : (outcome as Lease | T))
       }
-      const replicated = this.#replicas && new ReplicatedCall(this.#replicas, wish, call, settle)
-      const waiter = replicated?.waiter ?? this.io.start(wish, settle)
+      const replicated = this.kind.replicated
+        ? startReplicated(this.#replicas, () => this.#wish(key, owner, call, once), call, settle)
+        : undefined
+      const first = replicated?.waiter ?? this.io.start(this.#wish(key, owner, call, once), settle)
       const timeout = once ? undefined : call.timeout
       const giveUp = () => {
-        if (replicated) replicated.giveUp(signal?.aborted)
+        const waiter = replicated?.waiter ?? first
+        if (!waiter.waits) replicated?.end(undefined)
         else if (signal?.aborted) this.io.end(waiter, undefined)
         else this.io.outOfTime(waiter)
       }
-      if ((signal || timeout !== undefined) && waiter.waits)
-        unlimited = limit(signal, timeout, this.#host.clock, giveUp)
+      if ((signal || timeout !== undefined) && first.waits) unlimited = limit(signal, timeout, this.#host.clock, giveUp)
     })
   }
 
@@ -283,7 +268,7 @@ export class KindClient<State = unknown> {
   /** Returns whether this owner has a hold of the lock that has not ended, and is not being released. */
   holds(key: string, owner: string): boolean {
     for (const hold of this.#table.states.get(key)?.holds ?? []) {
-      if (hold.claim.owner === owner && this.holding.lasts(hold) && !this.#asked.has(hold)) return true
+      if (hold.claim.owner === owner && this.holding.lasts(hold) && !this.#replicas.asked.has(hold)) return true
     }
     return false
   }
@@ -293,7 +278,7 @@ export class KindClient<State = unknown> {
     const closed = ({ claim, wish }: Waiter) =>
       this.#host.closedTo(this.keys, claim.key, wish.mayReenter ? claim.owner : undefined)
     this.io.refuse(closed)
-    for (const call of [...this.#asked.values()]) if (closed(call.waiter)) call.end(new LockClosedError())
+    for (const call of [...this.#replicas.asked.values()]) if (closed(call.waiter)) call.end(new LockClosedError())
   }
 
   /** Stops renewing and watching the holds. */
@@ -303,10 +288,28 @@ export class KindClient<State = unknown> {
     this.#schedule.close()
   }
 
-  #take(waiter: Waiter, grant: Granted | Confirmed, { renew, maxHold }: CallTerms, now: number): Lease {
+  #wish(key: string, owner: string | undefined, call: CallTerms, once: boolean): Wish {
+    const mayReenter = owner !== undefined && this.kind.reentrant
+    const id = this.#host.backend.ids.next()
+    // A kind without a queue has no fair waiters: all its waiters wait in the line of the unfair ones.
+    const fairly = this.kind.tend !== undefined
+    const { label, lease, headStart, wants, minHold, maxWaiters } = call
+    return {
+      claim: { key, id, owner: owner ?? id, label, lease, headStart, wants, minHold, maxWaiters },
+      mode: once ? 'once' : call.fair && fairly ? 'queue' : 'line',
+      fairAfter: fairly ? call.fairAfter : undefined,
+      timeout: call.timeout,
+      rejectLate: call.rejectLate,
+      mayReenter,
+      after: mayReenter ? this.holding.record(key, owner) : undefined,
+      context: this.#host.observer.listening ? new AsyncResource('LOCK') : undefined,
+    }
+  }
+
+  #take(waiter: Waiter, grant: Granted | Hold, { renew, maxHold }: CallTerms, now: number): Lease {
     const { claim, since, handoff } = waiter
     const { stats, observer } = this.#host
-    const hold = 'hold' in grant ? grant.hold : this.holding.take({ claim, since, renew, maxHold }, grant, now)
+    const hold = grant instanceof Hold ? grant : this.holding.take({ claim, since, renew, maxHold }, grant, now)
     this.#lossNews?.add(hold)
     const lease = new Lease(hold, this.holding)
     hold.lease = lease

@@ -26,11 +26,6 @@ const PAUSE = 50
 
 const tooLate = new Error('the lease ended before enough replicas had confirmed the grant')
 
-/** A grant that enough replicas have. */
-export interface Confirmed extends Granted {
-  readonly hold: Hold
-}
-
 /** What all calls of a kind of lock in one client share. */
 export interface Replicas {
   readonly io: Io
@@ -38,98 +33,76 @@ export interface Replicas {
   readonly clock: Clock
   /** For how many ms a call asks again, counted from the moment when replicas were first asked about one of its holds. */
   readonly patience: number
-  readonly newId: () => string
   /** The calls whose holds replicas are asked about, and those that will ask for the lock again, by their last holds. */
   readonly asked: Map<Hold, ReplicatedCall>
 }
 
-export class ReplicatedCall {
+export interface ReplicatedCall {
   /** The present waiter, or the last one. */
-  waiter: Waiter
-  readonly #replicas: Replicas
-  readonly #terms: CallTerms
-  readonly #settle: Settle
-  #hold: Hold | undefined
-  #pause: Timer | undefined
-  /** When replicas were first asked about a hold of this call, in monotonic ms. */
-  #askedAt: number | undefined
-
-  /** Begins a wait, as `Io.start` does. `settle` gets a hand-off within the client, or a `Confirmed`. */
-  constructor(replicas: Replicas, wish: Wish, terms: CallTerms, settle: Settle) {
-    this.#replicas = replicas
-    this.#terms = terms
-    this.#settle = settle
-    this.waiter = replicas.io.start(wish, this.#ended)
-  }
-
-  /** Ends the call, because its signal has aborted, or its time is over. */
-  giveUp(aborted: boolean | undefined): void {
-    const { io } = this.#replicas
-    if (!this.waiter.waits) this.end(undefined)
-    else if (aborted) io.end(this.waiter, undefined)
-    else io.outOfTime(this.waiter)
-  }
-
+  readonly waiter: Waiter
   /** Ends the call while replicas are asked, or in a pause. */
-  end(error: Error | undefined): void {
-    const hold = this.#hold as Hold
-    this.#replicas.asked.delete(hold)
-    if (this.#pause) this.#pause.cancel()
-    else this.#takeBack(hold)
-    this.#settle(error, this.waiter, this.#replicas.clock.now())
-  }
+  end(error: Error | undefined): void
+}
 
-  readonly #ended: Settle = (end, waiter, now) => {
-    this.waiter = waiter
-    if (!end || !('token' in end) || 'run' in end) return this.#settle(end, waiter, now)
-    const { holding, asked } = this.#replicas
+/**
+ * Begins a call, as `Io.start` does. `wish` returns the call's wish, each time with a new id. `settle` gets a hand-off
+ * within the client, or the hold that enough replicas have.
+ */
+export function startReplicated(
+  { io, holding, clock, patience, asked }: Replicas,
+  wish: () => Wish,
+  { renew, maxHold }: CallTerms,
+  settle: (end: Granted | Hold | Error | undefined, waiter: Waiter, now: number) => void,
+): ReplicatedCall {
+  let hold: Hold
+  let pause: Timer | undefined
+  let askedAt: number | undefined
+
+  const settled: Settle = (end, waiter, now) => {
+    if (!end || !('token' in end) || 'run' in end) return settle(end, waiter, now)
     const { claim, since } = waiter
-    const { renew, maxHold } = this.#terms
-    const hold = holding.take({ claim, since, renew, maxHold }, end, now)
-    this.#hold = hold
-    this.#askedAt ??= now
-    asked.set(hold, this)
-    holding.renew(hold, 0).then(
-      () => this.#answered({ ...end, hold }),
-      error => this.#answered({ ...end, hold }, error),
-    )
+    const taken = holding.take({ claim, since, renew, maxHold }, end, now)
+    hold = taken
+    askedAt ??= now
+    asked.set(hold, call)
+    const told = (error?: unknown) => asked.has(taken) && answered(error)
+    holding.renew(hold, 0).then(() => told(), told)
   }
 
   /** `error`: why the hold does not count: too few replicas have it, or it has ended. */
-  #answered(grant: Confirmed, error?: unknown): void {
-    const { asked, clock, patience } = this.#replicas
-    const { hold } = grant
-    // Otherwise the call has ended meanwhile.
-    if (!asked.has(hold)) return
+  const answered = (error: unknown) => {
     const now = clock.now()
     if (error === undefined && hold.remaining(now) > 0) {
       hold.begin(now)
       asked.delete(hold)
-      this.#settle(grant, this.waiter, now)
-    } else if (this.waiter.wish.mode === 'once' || now + PAUSE - (this.#askedAt as number) >= patience) {
-      const known = error instanceof LockConnectionError
-      this.end(known ? error : new LockConnectionError('the lock was not replicated', tooLate))
+      settle(hold, call.waiter, now)
+    } else if (call.waiter.wish.mode === 'once' || now + PAUSE - (askedAt as number) >= patience) {
+      const lapsed = !(error instanceof LockConnectionError)
+      end(lapsed ? new LockConnectionError('the lock was not replicated', tooLate) : error)
     } else {
-      this.#pause = clock.after(PAUSE, () => this.#askAgain(hold))
-      this.#takeBack(hold)
+      pause = clock.after(PAUSE, askAgain)
+      takeBack()
     }
   }
 
-  #takeBack(hold: Hold): void {
-    const { io, holding } = this.#replicas
+  const takeBack = () => {
     holding.forget(hold)
-    io.leave(this.waiter)
+    io.leave(call.waiter)
   }
 
-  #askAgain(last: Hold): void {
-    const { io, holding, asked } = this.#replicas
-    this.#pause = undefined
-    asked.delete(last)
-    const { wish } = this.waiter
-    const { key, id: before, owner } = wish.claim
-    const id = this.#replicas.newId()
-    const claim = { ...wish.claim, id, owner: owner === before ? id : owner }
-    const after = wish.mayReenter ? holding.record(key, owner) : undefined
-    this.waiter = io.start({ ...wish, claim, after }, this.#ended, this.waiter)
+  const askAgain = () => {
+    pause = undefined
+    asked.delete(hold)
+    call.waiter = io.start(wish(), settled, call.waiter)
   }
+
+  const end = (error: Error | undefined) => {
+    asked.delete(hold)
+    if (pause) pause.cancel()
+    else takeBack()
+    settle(error, call.waiter, clock.now())
+  }
+
+  const call = { waiter: io.start(wish(), settled), end }
+  return call
 }

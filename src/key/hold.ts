@@ -179,9 +179,10 @@ export class Hold implements Listed<Hold> {
 
   /** The caller gets the hold now, some time after its grant, because replicas had to have it before. */
   begin(now: number): void {
-    this.waited += now - this.since
+    const late = now - this.since
     this.since = now
-    this.run?.begin(now)
+    this.waited += late
+    this.run?.delay(late)
   }
 
   /** The caller has done nothing under the lock, so its release need not wait for `minHold`. */

@@ -87,9 +87,9 @@ export class Run implements Due {
     return Math.max(0, this.#until - now)
   }
 
-  /** Called when the first holder gets its hold, which replicas had to have before. The time of the run begins now. */
-  begin(now: number): void {
-    this.#until = now + LONGEST_RUN
+  /** Called when the first holder gets its hold `ms` after the grant, because replicas had to have it before. */
+  delay(ms: number): void {
+    this.#until += ms
   }
 
   /** Ends the run: the lock is no longer handed on within this client. */

@@ -133,10 +133,10 @@ describe('failover to a replica that missed releases', () => {
     expect(await kept.release()).toBe(true)
   })
 
-  // This test fails if `const id = this.#replicas.newId()` becomes `const id = before` in src/replicated.ts: the new master repeats the
-  // call's first grant, and the lease has the token of that grant. It also fails if
-  // `if (heldToken > 0) this.#listener.left({ key, id })` is removed in src/key/io.ts: the new master has the grants that
-  // were taken back until their leases end.
+  // This test fails if `io.start(wish(), settled, ` becomes `io.start(call.waiter.wish, settled, ` in
+  // src/replicated.ts: the new master repeats the call's first grant, and the lease has the token of that grant. It
+  // also fails if `if (heldToken > 0) this.#listener.left({ key, id })` is removed in src/key/io.ts: the new master has
+  // the grants that were taken back until their leases end.
   test.each(ways)('I2 I4: what replicas did not confirm is taken back there, too (fair: %s)', async fair => {
     const at = await scene(undefined, { ...patient, replicas: { min: 1, timeout: 1_000 } })
     const { replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = at

@@ -99,7 +99,7 @@ class Client {
 
 const test = base.extend('at', () => new Client())
 
-// This test fails if `this.waited += now - this.since` is removed in src/key/hold.ts: the call has waited for the master
+// This test fails if `this.waited += late` is removed in src/key/hold.ts: the call has waited for the master
 // only.
 test('until replicas have its hold, a call waits, and no event tells of the hold', async ({ at }) => {
   const { outcome } = await at.call()
@@ -140,8 +140,8 @@ test.for(['lost', 'replaced', undefined] as const)(
   },
 )
 
-// This test fails if `const id = this.#replicas.newId()` becomes `const id = before` in src/replicated.ts. It also fails if
-// `io.leave(this.waiter)` is removed in src/replicated.ts: the master keeps the hold.
+// This test fails if `io.start(wish(), settled, ` becomes `io.start(call.waiter.wish, settled, ` in src/replicated.ts.
+// It also fails if `io.leave(call.waiter)` is removed in src/replicated.ts: the master keeps the hold.
 test.for(ways)(
   'I2 I4: a hold that too few replicas have is taken back, and the call asks again with a new id (fair: %s)',
   async (fair, { at }) => {
@@ -172,7 +172,7 @@ test.for(ways)('I9: before a call asks again, it pauses (fair: %s)', async (fair
   expect(at.ids.asked).toEqual(['A', 'B'])
 })
 
-// This test fails if `this.#askedAt ??= now` becomes `this.#askedAt = now` in src/replicated.ts: the call never ends.
+// This test fails if `askedAt ??= now` becomes `askedAt = now` in src/replicated.ts: the call never ends.
 test('I6: a call ends if its holds expire again and again because the replicas answer too slowly', async ({ at }) => {
   const begin = at.clock.now()
   const { outcome } = await at.call()
@@ -216,9 +216,8 @@ async function callAt(at: Client, when: When, options: LockOptions): Promise<{ r
 
 const whens: When[] = ['asking', 'pausing', 'asking again']
 
-// This test fails if `if (!this.waiter.waits) this.end(undefined)` becomes `if (!this.waiter.waits) return` in
-// src/replicated.ts. It also fails if `if (before) waiter.answered = true` is removed in src/key/io.ts: the call waits for
-// the answer to its second attempt.
+// This test fails if `replicated?.end(undefined)` becomes `{}` in src/kind-client.ts. It also fails if `if (before)
+// waiter.answered = true` is removed in src/key/io.ts: the call waits for the answer to its second attempt.
 test.for(whens)('I6 I7: a time-out ends the call at once, and takes back what it has: %s', async (when, { at }) => {
   const { outcome } = await callAt(at, when, { timeout: when === 'pausing' ? 30 : 80 })
   await at.clock.advance(80)
@@ -230,7 +229,7 @@ test.for(whens)('I6 I7: a time-out ends the call at once, and takes back what it
 })
 
 // This test fails if `if (closed(call.waiter)) call.end(new LockClosedError())` becomes `{}` in src/kind-client.ts. It
-// also fails if `if (!asked.has(hold)) return` is removed in src/replicated.ts.
+// also fails if `asked.has(taken) && ` is removed in src/replicated.ts.
 test.for(whens)(
   'I7: `close` and a signal end the call at once, and take back what it has: %s',
   async (when, { at }) => {
@@ -252,7 +251,7 @@ test.for(whens)(
   },
 )
 
-// This test fails if ` && !this.#asked.has(hold)` is removed in src/kind-client.ts: the call's own hold
+// This test fails if ` && !this.#replicas.asked.has(hold)` is removed in src/kind-client.ts: the call's own hold
 // counts as one that it re-enters.
 test('I7: during a drain, a call that re-enters a hold goes on, and another call of a named owner ends', async ({
   at,
@@ -281,7 +280,7 @@ test('I7: during a drain, a call that re-enters a hold goes on, and another call
 })
 
 // This test fails if `|| 'run' in end` is removed in src/replicated.ts: replicas are asked about the hand-off. It also
-// fails if `this.run?.begin(now)` is removed in src/key/hold.ts: the run's time is over when its first holder begins.
+// fails if `this.run?.delay(late)` is removed in src/key/hold.ts: the run's time is over when its first holder begins.
 test('I9: a caller asks once and subscribes to nothing, and hands the lock on without another question', async ({
   at,
 }) => {
