@@ -269,6 +269,8 @@ export class KeyState extends Line implements Due {
     if (refusal && !inQueue && refusal.sent > (waiter.refusal?.sent ?? 0)) waiter.refusal = refusal
     if (state === 'over' && waiter.refusal) waiter.refusal = this.upToDate(waiter.refusal)
     if (!this.inUse) this.rested()
+    // An answer that is still to come needs no timer, which would keep the process alive.
+    else if (this.port.local && this.waiting === 0) this.#agenda.delete(this)
   }
 
   #granted(waiter: Waiter, grant: Granted, now: number): void {

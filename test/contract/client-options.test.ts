@@ -68,8 +68,10 @@ describe('defaults', () => {
         .then(({ settingsOf }) => parentPort.postMessage(settingsOf({}).label))`
     const thread = new Worker(code, { eval: true, workerData: new URL('../../src/settings.ts', import.meta.url).href })
     onTestFinished(async () => void (await thread.terminate()))
+    // Once the thread has ended, it has no id any more.
+    const { threadId } = thread
     const [label] = await once(thread, 'message')
-    expect(label).toBe(`${hostname()}:${process.pid}/${thread.threadId}`)
+    expect(label).toBe(`${hostname()}:${process.pid}/${threadId}`)
   })
 })
 
