@@ -92,10 +92,15 @@ describe('inside using, these calls do not re-enter', () => {
 
   test('I1: work that fn started and left running', async ({ locks, key }) => {
     let late: Promise<Lease | null> | undefined
+    let goOn!: () => void
+    const ended = new Promise<void>(resolve => {
+      goOn = resolve
+    })
     await locks.using(key, () => {
-      late = sleep(100).then(() => locks.tryLock(key))
+      late = ended.then(() => locks.tryLock(key))
     })
     const other = await locks.lock(key)
+    goOn()
     expect(await late).toBeNull()
     await other.release()
   })

@@ -161,21 +161,21 @@ if (one !== undefined) {
     if (failure !== undefined) throw new Error(await explain(kind, one, lines.length))
   })
 } else {
-  test('I1 to I8 hold in the histories of the fixed seeds', { timeout: 120_000 }, async () => {
+  test('I1 to I8 hold in the histories of the fixed seeds', { timeout: 300_000 }, async () => {
     const result = await runAll('mutex', [...from(1, ALWAYS), ...FOUND.mutex])
     await expectNoFailure('mutex', result)
     // The histories check hand-offs within a client only if such hand-offs happen.
     expect(result.handedOn).toBeGreaterThan(ALWAYS / 2)
   })
 
-  test('I1 to I8 hold in the histories of new seeds', { timeout: (SECONDS + 60) * 1_000 }, async () => {
+  test('I1 to I8 hold in the histories of new seeds', { timeout: (SECONDS + 240) * 1_000 }, async () => {
     const first = 1_000_000 + (Date.now() % 1_000_000_000)
     await expectNoFailure('mutex', await runAll('mutex', from(first), SECONDS))
   })
 
   test.each(['semaphore', 'readWrite', 'quorum'] as const)(
     'I1 to I8 hold for a %s, too',
-    { timeout: (SECONDS + 120) * 1_000 },
+    { timeout: (SECONDS + 240) * 1_000 },
     async kind => {
       const result = await runAll(kind, [...from(1, ALWAYS_PERMITS), ...FOUND[kind]])
       await expectNoFailure(kind, result)
@@ -188,7 +188,7 @@ if (one !== undefined) {
     },
   )
 
-  test('the same seed gives the same history, whatever histories run with it', { timeout: 60_000 }, async () => {
+  test('the same seed gives the same history, whatever histories run with it', { timeout: 300_000 }, async () => {
     for (const seed of from(1, 20)) {
       const { lines } = await traceOf('mutex', seed)
       expect((await traceOf('mutex', seed)).lines).toEqual(lines)

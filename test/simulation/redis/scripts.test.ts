@@ -244,7 +244,7 @@ afterEach(({ task }) => {
 const clients = ['a', 'b', 'c'].map(name => name.padEnd(12, '_'))
 const heardOf = clients.slice(0, 2)
 
-test('random calls lead to the same replies, messages and keys as on a real server', async () => {
+test('random calls lead to the same replies, messages and keys as on a real server', { timeout: 300_000 }, async () => {
   const redis = plainRedis()
   const ear = plainRedis()
   const heard: string[] = []
