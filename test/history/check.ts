@@ -5,7 +5,7 @@
  *   I1  exclusion.ts   witness.ts        I4  progress.ts          I7  residue.ts
  *   I2  fencing.ts     witness.ts        I6  settlement.ts        I8  settlement.ts
  *   I3  order.ts  barging.ts  phases.ts  shares.ts
- *   I5  settlement.ts      turns of unfair processes  turns.ts
+ *   I5  settlement.ts
  *
  * The checker does not see everything:
  * - I3: it sees the order of waiters that were in one snapshot of a queue, and the order between such a waiter and
@@ -25,7 +25,6 @@ import { checkProgress } from './progress.ts'
 import { checkResidue } from './residue.ts'
 import { checkDeadlocks, checkNotice, checkOwnership, checkSettlement } from './settlement.ts'
 import { checkShares } from './shares.ts'
-import { checkTurns } from './turns.ts'
 import { checkWitnesses } from './witness.ts'
 
 export type { Violation } from './history.ts'
@@ -64,7 +63,6 @@ export function check(events: Iterable<HistoryEvent>): Verdict {
     ...phases.violations,
     ...shares.violations,
     ...checkProgress(history),
-    ...checkTurns(history),
     ...checkSettlement(history),
     ...checkDeadlocks(history),
     ...checkResidue(history),
