@@ -1,9 +1,9 @@
 /** One of the processes: a real `LockClient` on its own clock, and its callers, which work while they hold the lock. */
-import type { BackendListener } from '../../src/backend.ts'
 import { LockClient } from '../../src/client.ts'
 import type { Lease } from '../../src/key/lease.ts'
 import { CLIENT_ID_LENGTH } from '../../src/kind.ts'
 import { MEMORY, type MemoryStore, type StoreClient } from '../../src/memory/store.ts'
+import type { LinkListener } from '../../src/redis/link.ts'
 import { Server } from '../../src/redis/server.ts'
 import type { Settings } from '../../src/settings.ts'
 import { Random } from '../../test/kit/random.ts'
@@ -135,7 +135,7 @@ export class Member {
       return connection
     }
     const redis = { options: { host: this.#net.host }, status: 'wait', connector: {}, isCluster: false, duplicate }
-    const join = (_: StoreClient, settings: Settings, listener: BackendListener) =>
+    const join = (_: StoreClient, settings: Settings, listener: LinkListener) =>
       new Server(redis, settings, this.process, listener, ids)
     return { [MEMORY]: { clock: this.process, join } } as unknown as MemoryStore
   }

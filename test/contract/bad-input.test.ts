@@ -356,7 +356,7 @@ describe('what people write who come from other libraries: the error says what t
     ['extend(lock, ms)', locks => unlike(locks)['extend']?.({}, 5), /no extend\(\).*lease\.renew\(ms\)/],
     ['quit()', locks => unlike(locks)['quit']?.(), /no quit\(\).*close\(\)/],
     ['close(ms)', locks => unlike(locks)['close']?.(5_000), /options is 5000; .*\{ drain: 5000 \}/],
-    ['[redis]', () => new LockClient([place().sourceToNobody()] as never), /array of 1; .*without an array/],
+    ['[redis]', () => new LockClient(['redis://127.0.0.1:1'] as never), /array of 1; .*without an array/],
   ])('%s', async (_, call, words) => {
     const locks = client({}, place().sourceToNobody())
     const error = await rejection((async () => call(locks))(), Error)
