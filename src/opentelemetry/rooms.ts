@@ -27,7 +27,7 @@ export class Room {
 
   /**
    * Stores a `waiting` event, which says for which holder the owner of a call waits. There is at most one such event for
-   * each call. If a call gives up, its event stays in the room, because `Rooms.leave` does not say which owner has given
+   * each id with which a call asks. If a call gives up, its event stays in the room, because `Rooms.leave` does not say which owner has given
    * up. So if there are more events than waiting calls, the oldest events are dropped.
    */
   note(event: WaitingEvent): void {
