@@ -32,7 +32,7 @@ import { List, type Listed } from '../list.ts'
 import { type Outcome, settle } from '../outcome.ts'
 import type { Destination } from './destination.ts'
 import { Order, type Sent } from './order.ts'
-import { readyCommands } from './ready-command.ts'
+import { isTraced, readyCommands } from './ready-command.ts'
 import { Reconnecting, SHORTEST_GREETING } from './reconnecting.ts'
 import { isDemoted, isPassing, isReply, isUninvited, WrongServer } from './refusals.ts'
 import type { Answer, Request } from './request.ts'
@@ -226,7 +226,7 @@ export class Connection extends Reconnecting {
       this.#doubtful = call.sent - this.#lastSign >= IDLE
     }
     const text = this.#ready && call.request.text?.()
-    if (text) this.#ready!(call, text)
+    if (text && !isTraced()) this.#ready!(call, text)
     else
       call.request.send(this.redis).then(
         reply => this.replied(call, reply),

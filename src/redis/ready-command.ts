@@ -5,10 +5,21 @@
  * has its text already, and gives its reply to an object. Its prototype is a command of the very ioredis that the
  * connection uses. So whatever ioredis asks of a command (its slot in a cluster, its arguments for a log or a trace) is
  * answered as usual. If an ioredis makes no such commands, `readyCommands` returns undefined, and requests are sent by
- * `evalsha`.
+ * `evalsha`. So they are while a program traces the commands of ioredis, because a trace ends with the command's promise.
  */
+import { channel } from 'node:diagnostics_channel'
 import type { Cluster, Command, Redis } from 'ioredis'
 import type { Request } from './request.ts'
+
+const traces = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'].map(event =>
+  channel(`tracing:ioredis:command:${event}`),
+)
+
+/** Whether a program traces the commands of ioredis. */
+export function isTraced(): boolean {
+  for (const { hasSubscribers } of traces) if (hasSubscribers) return true
+  return false
+}
 
 /** A call whose text is known. */
 interface Call {
@@ -33,6 +44,8 @@ export function readyCommands<C extends Call>(
     readonly call: C
     readonly text: string
     isTraced = false
+    /** Otherwise, each command would have the promise of the pattern, which never settles. */
+    readonly promise = undefined
     protocol: number | undefined
     replyMapping: unknown
     /** Some tracing tools replace these two functions, and then call them without `this`. */

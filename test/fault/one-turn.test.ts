@@ -4,6 +4,7 @@
  * one lock (I1).
  */
 import { AsyncLocalStorage, createHook } from 'node:async_hooks'
+import { type TracingChannel, tracingChannel } from 'node:diagnostics_channel'
 import type { Redis } from 'ioredis'
 import { describe, expect, onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
@@ -126,6 +127,30 @@ describe('in one turn', () => {
     expect(thrown).toEqual(Array(Math.ceil((MANY - 3) / 7)).fill(failure))
     expect(connection.up).toBe(true)
   })
+})
+
+// This test fails if `if (text && !isTraced())` becomes `if (text)` in src/redis/connection.ts: the traces never end.
+test('a program that traces the commands of ioredis sees those of locks, from their start to their end', async ({
+  locks,
+  key,
+}) => {
+  const traced: string[] = []
+  const trace = (event: string) => (message: object) => {
+    const { command } = message as { command: string }
+    traced.push(`${event} ${command}`)
+  }
+  const commands = tracingChannel('ioredis:command') as TracingChannel<object>
+  const listeners = { start: trace('start'), asyncEnd: trace('asyncEnd') } as Parameters<typeof commands.subscribe>[0]
+  commands.subscribe(listeners)
+  onTestFinished(() => void commands.unsubscribe(listeners))
+  await (await locks.lock(key)).release()
+  await new Promise(setImmediate)
+  expect(traced.filter(each => /evalsha/.test(each))).toEqual([
+    'start evalsha',
+    'asyncEnd evalsha',
+    'start evalsha',
+    'asyncEnd evalsha',
+  ])
 })
 
 // This test fails if `const text = this.#ready && call.request.text?.()` becomes `const text = undefined as string |
