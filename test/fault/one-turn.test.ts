@@ -139,6 +139,8 @@ test('a program that traces the commands of ioredis sees those of locks, from th
     const { command, result = '' } = message as { command: string; result?: string }
     traced.push(`${event} ${command} ${result}`.trim().replace(/ \d+$/, ''))
   }
+  // From now on, the server knows the scripts.
+  await (await locks.lock(key)).release()
   const commands = tracingChannel('ioredis:command') as TracingChannel<object>
   const listeners = { start: trace('start'), asyncEnd: trace('asyncEnd') } as Parameters<typeof commands.subscribe>[0]
   commands.subscribe(listeners)
