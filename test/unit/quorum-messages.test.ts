@@ -101,19 +101,6 @@ test('I8: a vote that was taken away before its answer arrived does not count, a
   expect(ballot.votes()).toHaveLength(1)
 })
 
-test('I1: a grant, and its votes, are forgotten if the caller asks again because the clock was in doubt', () => {
-  const { clock, ballots, ballot, granted } = scene()
-  for (const server of [0, 1]) ballots.voted(ballot, server, granted(OLD))
-  ballots.changed(ballot)
-  ballots.waits({ claim, ticket: '1' })
-  expect(ballot.granted?.token).toBe(OLD)
-  clock.fallBehind(claim.lease)
-  clock.block(1_000)
-  ballots.voted(ballot, 2, granted(OLD))
-  ballots.waits({ claim, ticket: '1' })
-  expect([ballot.granted, ballot.voted]).toEqual([undefined, 1])
-})
-
 /**
  * Server 0 votes for a claim. An answer with the same token only confirms this vote, so `via` stays the same. Then the
  * vote lapses. The server grants the lock to another claim of the same owner, and lets the first claim re-enter. This

@@ -11,7 +11,7 @@
  * clearing.
  */
 import { channel } from 'node:diagnostics_channel'
-import { type Clock, mayBeOver, type Timer } from '../../clock.ts'
+import type { Clock, Timer } from '../../clock.ts'
 import type { Claim, Granted, Queued, Refused, Via, VoteMode } from '../../kind.ts'
 import { DRIFT } from './leases.ts'
 import type { Member, Place } from './member.ts'
@@ -167,16 +167,6 @@ export class Ballot {
   get until(): number {
     const ends = this.votes().map(({ deadline }) => deadline)
     return untilMajority(ends, this.#majority)
-  }
-
-  /** Forgets the grant, and the votes that are in doubt, if the lease of the grant may be over. */
-  forgetOver(): void {
-    const over = (deadline: number) => mayBeOver(this.#clock, deadline, this.claim.lease)
-    if (!this.granted || !over(this.until)) return
-    this.granted = undefined
-    const now = this.#clock.now()
-    for (const seat of this.seats)
-      if (seat.vote && seat.vote.deadline > now && over(seat.vote.deadline)) seat.vote = undefined
   }
 
   /** The valid votes for the claim whose leases have not ended. */

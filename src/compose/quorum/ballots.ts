@@ -240,7 +240,7 @@ export class Ballots implements BallotBox {
     ballot.ticket ??= ticket
     if (!ballot.granted) return
     ballot.reported = false
-    ballot.forgetOver()
+    if (ballot.until <= this.#clock.now()) ballot.granted = undefined
   }
 
   /**

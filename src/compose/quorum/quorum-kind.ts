@@ -95,7 +95,7 @@ export class QuorumKind implements Kind<LockState> {
   async #poll(claim: Claim, mode: 'try' | 'queue') {
     const ballot = this.#ballots.of(claim)
     // An earlier grant of this claim came too late to be used, so the caller asks again.
-    ballot.forgetOver()
+    if (ballot.granted && ballot.until <= this.#clock.now()) ballot.granted = undefined
     try {
       return await Poll.ask(this.#ballots, ballot, mode, this.#floor.next, this.#clock, this.#patience)
     } catch (error) {
