@@ -125,8 +125,8 @@ export class MemoryHub implements Hub, MemoryStore {
     this.#clientOf(id)?.taken(id, token, why)
   }
 
-  free(lock: string, by: string | undefined): number {
-    return this.#publish(lock, listener => listener.unlocked(lock, by))
+  free(lock: string, by: string | undefined): void {
+    this.#publish(lock, listener => listener.unlocked(lock, by))
   }
 
   entered(lock: string, owner: string): void {
@@ -150,15 +150,8 @@ export class MemoryHub implements Hub, MemoryStore {
     return this.#clients.get(id.slice(0, CLIENT_ID_LENGTH))
   }
 
-  /** Returns how many clients receive the message. */
-  #publish(lock: string, tell: (listener: LinkListener) => void): number {
-    let heard = 0
-    for (const connection of this.#clients.values()) {
-      if (!connection.up || !connection.hears(lock)) continue
-      heard += 1
-      connection.tell(tell)
-    }
-    return heard
+  #publish(lock: string, tell: (listener: LinkListener) => void): void {
+    for (const connection of this.#clients.values()) if (connection.up && connection.hears(lock)) connection.tell(tell)
   }
 }
 

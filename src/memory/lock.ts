@@ -42,8 +42,7 @@ export interface Hub {
   won(id: string, grant: Granted, lock: string): void
   /** Called when a hold was taken away. Its client knows before this returns. */
   taken(id: string, token: number, why: string): void
-  /** Returns how many clients listen. */
-  free(lock: string, by: string | undefined): number
+  free(lock: string, by: string | undefined): void
   entered(lock: string, owner: string): void
   /** `head`: the first fair waiter. */
   ends(lock: string, ms: number, head: string | undefined): void
@@ -144,14 +143,14 @@ export class MemoryLock {
     if (this.#remove(id) || hold || lapsed) this.#vacated(lapsed ?? 'handoff', hold)
   }
 
-  release(id: string): { ended: boolean; heard: number } {
+  release(id: string): { ended: boolean } {
     const lapsed = this.#lapse()
     const hold = this.#holds.get(id)
     if (hold && this.#waits) this.#measure(hold)
     if (hold && !this.#retain(hold)) this.#end(hold)
-    else if (hold && !lapsed) return { ended: true, heard: 0 }
-    const heard = hold || lapsed ? this.#vacated(lapsed ?? 'handoff', hold, clientOf(id)) : 0
-    return { ended: hold !== undefined, heard }
+    else if (hold && !lapsed) return { ended: true }
+    if (hold || lapsed) this.#vacated(lapsed ?? 'handoff', hold, clientOf(id))
+    return { ended: hold !== undefined }
   }
 
   /**
@@ -438,11 +437,10 @@ export class MemoryLock {
   /**
    * Admits waiters: in the order of their turns, and nobody overtakes the next, even if it wants more permits than are
    * free. While both readers and writers wait, they take turns, and a readers' turn admits all who wait by then.
-   * The waiters `mine` learn of their grants by the answer to the call. Returns how many clients heard that the lock may
-   * be free for unfair waiters.
+   * The waiters `mine` learn of their grants by the answer to the call.
    */
-  #admit(via: Via, by?: string, mine: readonly string[] = []): number {
-    if (!this.#waits) return 0
+  #admit(via: Via, by?: string, mine: readonly string[] = []): void {
+    if (!this.#waits) return
     const admit = ({ asked }: Waiting) => {
       const hold = this.#hold(asked)
       if (!mine.includes(asked.id)) this.#hub.won(asked.id, this.#grant(hold, via), this.name)
@@ -461,20 +459,20 @@ export class MemoryLock {
     }
     // Unfair waiters may pass full groups. Their own calls must not tell them so: they would call again without end.
     const passable = !this.#waits || (!next && this.#readers.length === 0 && mine.length === 0)
-    return passable ? this.#hub.free(this.name, by) : 0
+    if (passable) this.#hub.free(this.name, by)
   }
 
   /** Called when a hold has ended, or a waiter has left. `by`: the client that released. */
-  #vacated(via: Via, ended: Holding | undefined, by?: string): number {
+  #vacated(via: Via, ended: Holding | undefined, by?: string): void {
     // Of the holds of a mutex, and of readers, only the end of the last one makes room for others.
     const opened = this.#taken === 0 || !(this.#mutex || ended?.mode === 'read')
-    const heard = this.#waits ? this.#admit(via, by) : opened ? this.#hub.free(this.name, by) : 0
+    if (this.#waits) this.#admit(via, by)
+    else if (opened) this.#hub.free(this.name, by)
     // The latest lease of a mutex may have been released, and the other ones end earlier.
     if (this.#mutex && this.#holds.size > 0) this.#tellEnd(this.#first.ttl)
     const idle = this.#holds.size === 0 && !this.#waits
     this.#queue.forget(!idle)
     if (idle) this.#hub.idle(this)
-    return heard
   }
 
   /** Tells waiters when a lease ends, because it may end before they look again. */
