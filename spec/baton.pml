@@ -539,7 +539,7 @@ inline next() {
 /*
  * The waiter has received a grant that may have lapsed. So it looks at once, without waiting for its heartbeat. If a
  * look is under way already, Redis may have run it before the grant. So the waiter looks again after that look (`told`
- * in src/key/waiter.ts, `#again` in src/key/key-state.ts).
+ * in src/key/waiter.ts, `#again` in src/key/key.ts).
  */
 inline lookFirst(i) {
   if

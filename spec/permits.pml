@@ -1000,7 +1000,7 @@ inline finish(i) {
   tidy()
 }
 
-/* ---- steps of the clients, as in src/wait/, src/lease/, src/key/key-state.ts ---------------------------------------- */
+/* ---- steps of the clients, as in src/key/ ---------------------------------------------------------------------- */
 
 /* Begins a call. A fair caller asks Redis at once. An unfair caller asks only if it is the head of its line. */
 inline begin(i) {

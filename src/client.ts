@@ -5,10 +5,11 @@ import { clockOf, connect, isSeveral } from './connect.ts'
 import { about, LockArgumentError, LockClosedError, named } from './errors.ts'
 import type { ClientEventMap } from './events.ts'
 import type { Lease } from './key/lease.ts'
+import type { KindClient } from './kind-client.ts'
 import { mutex } from './kinds/mutex/mutex.ts'
 import { reading, writing } from './kinds/permits/read-write.ts'
 import { semaphore } from './kinds/permits/semaphore.ts'
-import { type Caller, Calls, KeyedLock, type Lock, type ReadWriteLock } from './lock.ts'
+import { KeyedLock, type Lock, type ReadWriteLock } from './lock.ts'
 import type { LockState } from './lock-state.ts'
 import type { MemoryStore } from './memory/store.ts'
 import { Announcer } from './observe/announce.ts'
@@ -16,7 +17,6 @@ import type { ClientStats } from './observe/stats.ts'
 import type { ClientOptions, CloseOptions, LockOptions, SemaphoreOptions } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
 import type { LinkListener } from './redis/link.ts'
-import { Reentry } from './reentry.ts'
 import { Session } from './session.ts'
 import { callTermsOf, checkFn, checkId, checkPermits, checkText, drainOf, settingsOf } from './settings.ts'
 import { type Using, using, wrapped } from './using.ts'
@@ -42,11 +42,10 @@ const quorumKinds = [mutex]
  */
 export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDisposable {
   readonly #session: Session
-  readonly #caller: Caller
-  readonly #mutexes: Calls<LockState>
+  readonly #mutexes: KindClient<LockState>
   readonly #kinds: typeof kinds
-  #semaphores: Calls<LockState> | undefined
-  #readWrites: { readonly read: Calls<LockState>; readonly write: Calls<LockState> } | undefined
+  #semaphores: KindClient<LockState> | undefined
+  #readWrites: { readonly read: KindClient<LockState>; readonly write: KindClient<LockState> } | undefined
 
   /**
    * Starts to connect in the background. A call that is made before the connection is up waits for the connection.
@@ -69,8 +68,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     this.#kinds = isSeveral(redis) ? quorumKinds : kinds
     const backend = (listener: LinkListener) => connect(redis, settings, this, listener)
     this.#session = new Session(backend, settings, clockOf(redis), new Announcer(this))
-    this.#caller = { session: this.#session, settings, reentry: new Reentry() }
-    this.#mutexes = new Calls(this.#caller, mutex.name, this.#session.locks(mutex))
+    this.#mutexes = this.#session.locks(mutex)
   }
 
   /**
@@ -147,7 +145,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     if (typeof lockOrFn !== 'function') return this.#usable(lockOrFn).wrap(fn, options)
     // `lockOrFn` may be a function. Then only a call shows whether the lock is a semaphore, and how many permits it
     // has. So this first check accepts any number of permits.
-    callTermsOf(options, this.#caller.settings, Number.MAX_SAFE_INTEGER)
+    callTermsOf(options, this.#session.context.settings, Number.MAX_SAFE_INTEGER)
     return wrapped(fn, async (call, self, args) => this.#usable(lockOrFn.apply(self, args)).using(options, call))
   }
 
@@ -163,7 +161,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   runAs<T>(owner: string, fn: () => T): T {
     checkText('owner', owner)
     checkFn(fn)
-    return this.#caller.reentry.runAs(owner, fn)
+    return this.#session.context.reentry.runAs(owner, fn)
   }
 
   /**
@@ -194,7 +192,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     checkPermits(permits)
     // The `Calls` are made on first use. A client without semaphores does not need the Redis rights that the scripts of
     // semaphores need.
-    this.#semaphores ??= new Calls(this.#caller, semaphore.name, this.#session.locks(semaphore))
+    this.#semaphores ??= this.#session.locks(semaphore)
     return new KeyedLock(this.#semaphores, key, permits)
   }
 
@@ -211,8 +209,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   readWrite(key: string): ReadWriteLock {
     checkText('key', key)
-    const calls = (kind: typeof reading) => new Calls(this.#caller, kind.name, this.#session.locks(kind))
-    this.#readWrites ??= { read: calls(reading), write: calls(writing) }
+    this.#readWrites ??= { read: this.#session.locks(reading), write: this.#session.locks(writing) }
     const { read, write } = this.#readWrites
     return {
       key,
@@ -236,7 +233,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
       throw new LockArgumentError('parts', parts, 'an array of at least one key or lock')
     return new MultiLock(
       parts.map(part => this.#lockOf('parts', part)),
-      this.#caller,
+      this.#session.context,
     )
   }
 
@@ -292,10 +289,10 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @since 0.1.0
    */
   async forceRelease(lock: string | Lock, ...only: [] | [id: string]): Promise<boolean> {
-    const { key, calls } = this.#lockOf('key', lock)
+    const { key, client } = this.#lockOf('key', lock)
     // An explicit `undefined` is a mistake of the caller, and must not release all holders.
     if (only.length > 0) checkId(only[0])
-    return about(key, calls.inspection(key).forceRelease(key, only[0]))
+    return about(key, client.inspection(key).forceRelease(key, only[0]))
   }
 
   /**
@@ -355,7 +352,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   #lockOf(option: string, lock: string | Lock): KeyedLock {
     const own = typeof lock === 'string' ? this.mutex(lock) : lock
-    if (own instanceof KeyedLock && own.calls.caller === this.#caller) return own
+    if (own instanceof KeyedLock && own.client.context === this.#session.context) return own
     const accepted = 'a key, or a lock made by this client (of a read-write lock, its `read` or `write`)'
     throw new LockArgumentError(option, lock, accepted)
   }

@@ -1,30 +1,43 @@
 /**
- * One kind of lock in one client: turns a call into a lease, and passes on what arrives from Redis.
+ * One kind of lock in one client: checks the arguments of a call, turns its grant into a lease, and passes on what
+ * arrives from Redis.
  *
- *      LockClient ──▶ KindClient ─┬─▶ KeyState ─▶ Io ─┬─▶ Kind ─▶ Redis      key/: waiting for the grant
- *                                 └─▶ Holds ──────────┘                       and keeping it
+ *      LockClient ──▶ KindClient ─▶ LockCall ─┬─▶ Requests ─▶ Key ─▶ Requests ─┬─▶ Kind ─▶ Redis      waiting
+ *                                             └─▶ Holds ───────────────────────┘                      keeping
  */
 import { AsyncResource } from 'node:async_hooks'
 import type { Backend } from './backend.ts'
+import { LockCall } from './call.ts'
 import { type Clock, toMicros } from './clock.ts'
-import { type Details, type HolderInfo, LockClosedError, outageOf, outOfReach, rejection } from './errors.ts'
+import {
+  about,
+  type Details,
+  type HolderInfo,
+  LockArgumentError,
+  LockClosedError,
+  LockTimeoutError,
+  named,
+  outageOf,
+  outOfReach,
+} from './errors.ts'
 import { Hold, type Loss } from './key/hold.ts'
 import { Holds } from './key/holds.ts'
-import { Io } from './key/io.ts'
 import { Lease } from './key/lease.ts'
-import { limit } from './key/limits.ts'
-import { LossNews } from './key/loss-news.ts'
+import { Requests } from './key/requests.ts'
 import { Schedule } from './key/schedule.ts'
-import { Table } from './key/table.ts'
-import type { Waiter, Wish } from './key/waiter.ts'
-import type { Granted, Kind } from './kind.ts'
+import { type Named, Table } from './key/table.ts'
+import type { Waiter } from './key/waiter.ts'
+import { Withdrawals } from './key/withdrawals.ts'
+import type { Granted, Inspection, Kind } from './kind.ts'
 import type { Stats } from './observe/stats.ts'
+import type { LockOptions, SemaphoreOptions } from './options.ts'
 import type { Keys } from './redis/keys.ts'
-import { type Replicas, startReplicated } from './replicated.ts'
-import type { CallTerms, Settings } from './settings.ts'
+import type { Reentry } from './reentry.ts'
+import { Replicas } from './replicated.ts'
+import { type CallTerms, callTermsOf, checkText, type Settings } from './settings.ts'
 
 /** The events in a client, each with its arguments. `held`: how many ms the hold lasted. */
-export interface Happenings {
+export interface EventArguments {
   /** The waiter was refused for the first time. */
   waiting: [waiter: Waiter, client: KindClient]
   acquired: [hold: Hold, waiter: Waiter]
@@ -47,16 +60,35 @@ export interface Happenings {
 export interface Observer {
   /** Whether somebody listens to `waiting`, `acquired` or `released`. These run in the async context of their call. */
   readonly listening: boolean
-  tell<H extends keyof Happenings>(what: H, ...about: Happenings[H]): void
+  tell<E extends keyof EventArguments>(event: E, ...about: EventArguments[E]): void
 }
 
+/** Wraps each call that takes a lock, and each function that runs under a lock. */
+export interface Spectator {
+  call<T extends Lease | null>(
+    on: Pick<KindClient, 'name' | 'shared'>,
+    operation: 'lock' | 'tryLock',
+    key: string,
+    options: LockOptions | undefined,
+    make: () => Promise<T>,
+  ): Promise<T>
+  under<T>(lease: Lease, fn: () => T): () => T
+}
+
+/** Receives the holder because of which a call got no lease; undefined if the holder is not known. */
+export type Refused = (holder: HolderInfo | undefined) => void
+
 /** What all kinds of lock share in one client. */
-export interface Host {
+export interface ClientContext {
   readonly backend: Backend
   readonly clock: Clock
   readonly settings: Settings
   readonly stats: Stats
   readonly observer: Observer
+  readonly reentry: Reentry
+  readonly named: Named
+  /** Observes every call, for tracing. */
+  spectator?: Spectator | undefined
   /** Reports an error that no promise reports. */
   failed(error: unknown): void
   /**
@@ -66,162 +98,208 @@ export interface Host {
   closedTo(keys: Keys, key: string, owner: string | undefined): boolean
   /** Whether `close` has been called. */
   readonly closing: boolean
-  /** Called when a hold has ended, in whatever way, after `close` has been called. */
-  ended(): void
-}
-
-/** Says how a call ends if it gets no lease. */
-export interface Without<T> {
-  /**
-   * Called when the time-out passed, or when the single attempt was refused. If `refused` returns an error, the call
-   * rejects with it. Otherwise the call resolves to the returned value.
-   */
-  refused(waiter: Waiter): T | Error
-  /** Adds the key to an error, for the rejection of the call. */
-  failed(error: unknown, key: string): unknown
+  /** A hold has ended, in whatever way, after `close` was called. */
+  onEnded(): void
 }
 
 export class KindClient<State = unknown> {
+  /** The word for this kind of lock in the names of Redis keys; '' for the mutex. */
+  readonly name: string
   readonly keys: Keys
   readonly kind: Kind<State>
-  readonly io: Io
+  /** The same object for all locks of one client. Another client has another object. */
+  readonly context: ClientContext
+  readonly requests: Requests
   readonly holding: Holds
-  readonly #host: Host
+  /** Undefined without the option `replicas`. */
+  readonly replicas: Replicas | undefined
+  readonly withdrawals: Withdrawals
   readonly #schedule: Schedule
   readonly #table: Table
-  readonly #lossNews: LossNews | undefined
-  readonly #replicas: Replicas
+  /** The defaults of the client, for a call that passes no options. */
+  readonly #usual: CallTerms
 
-  constructor(host: Host, kind: Kind<State>, keys: Keys) {
-    const { backend, clock, settings, stats, observer, failed } = host
-    this.#host = host
+  constructor(context: ClientContext, name: string, kind: Kind<State>, keys: Keys) {
+    const { backend, clock, settings, stats, observer, failed } = context
+    this.context = context
+    this.name = name
     this.kind = kind
     this.keys = keys
+    this.#usual = callTermsOf({}, settings)
     const channels = backend.channels(keys)
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
     this.#schedule = new Schedule(clock)
-    const keeping = kind.background ? new Schedule(kind.background.clock) : this.#schedule
-    this.#table = new Table(this.#schedule)
-    this.io = new Io(kind, channels, this.#schedule, patience, this.#table, {
-      waiting: waiter => within(waiter.wish.context, () => observer.tell('waiting', waiter, this)),
-      doubt: (id, token) => this.holding.doubt(id, token),
-      release: hold => this.holding.endings.begin(hold),
-      left: hold => this.holding.endings.recent?.add(hold),
+    this.#table = new Table(context.named, this.#schedule)
+    const background = kind.background ?? { kind, clock }
+    const withdrawals = new Withdrawals(background.kind, background.clock, settings.waiterTtl, {
+      onReleased: (key, released, now) => this.holding.follow(key, released, now),
+      onFreed: key => this.#table.keys.get(key)?.wake(clock.now()),
+      failed,
+    })
+    this.withdrawals = withdrawals
+    this.requests = new Requests(kind, channels, this.#schedule, patience, this.#table, withdrawals, {
+      onWaiting: waiter => {
+        // Replies of Redis arrive in another async context than that of the call.
+        if (waiter.call.context) waiter.call.context.runInAsyncScope(() => observer.tell('waiting', waiter, this))
+        else observer.tell('waiting', waiter, this)
+      },
       trouble: key => backend.trouble(key),
-      failed,
     })
-    this.holding = new Holds(kind, keeping, this.#table, {
-      renewed: hold => {
-        if (this.#replicas.asked.has(hold)) return
-        stats.renewed += 1
-        observer.tell('renewed', hold)
+    const keeping = kind.background ? new Schedule(kind.background.clock) : this.#schedule
+    const asked = (hold: Hold) => this.replicas?.asksAbout(hold) === true
+    this.holding = new Holds(
+      kind,
+      keeping,
+      this.#table,
+      withdrawals,
+      {
+        onRenewed: hold => {
+          if (asked(hold)) return
+          stats.renewed += 1
+          observer.tell('renewed', hold)
+        },
+        onReleased: (hold, held, resource) => {
+          stats.ended('released', held)
+          if (resource) resource.runInAsyncScope(() => observer.tell('released', hold, held))
+          else observer.tell('released', hold, held)
+        },
+        onLost: (hold, loss, held) => {
+          if (asked(hold)) return
+          stats.ended('lost', held)
+          observer.tell('lost', hold, loss)
+        },
+        onEnded: () => context.closing && context.onEnded(),
+        context: () => (observer.listening ? new AsyncResource('RELEASE') : undefined),
+        outage: () => {
+          const { outage, awayFor } = this.requests
+          return outage && outOfReach(outage, outageOf(awayFor))
+        },
+        failed,
       },
-      released: (hold, held, context) => {
-        stats.ended('released', held)
-        within(context, () => observer.tell('released', hold, held))
-      },
-      context: () => (observer.listening ? new AsyncResource('RELEASE') : undefined),
-      lost: (hold, loss, held) => {
-        if (this.#replicas.asked.has(hold)) return
-        stats.ended('lost', held)
-        observer.tell('lost', hold, loss)
-      },
-      failed,
-      outage: () => {
-        const { outage, awayFor } = this.io
-        return outage && outOfReach(outage, outageOf(awayFor))
-      },
-      get closing() {
-        return host.closing
-      },
-      ended: host.ended,
-    })
-    const { io, holding } = this
-    this.#replicas = { io, holding, clock, patience: patience.outage, asked: new Map() }
-    if (backend.inboxPerLock) this.#lossNews = new LossNews(clock, channels, id => this.holding.doubt(id))
+      backend.inboxPerLock ? channels : undefined,
+    )
+    if (kind.replicated) this.replicas = new Replicas(this.requests, this.holding, clock, patience.outage)
+  }
+
+  /** Whether several owners may hold the lock at a time. */
+  get shared(): boolean {
+    return this.kind.shared
   }
 
   /** How many calls wait, in lines and queues, or for replicas. */
   get waiting(): number {
-    return (
-      this.#table.waiting +
-      [...this.#replicas.asked.values()].filter(({ waiter }) => waiter.wish.mode !== 'once').length
-    )
+    const asked = this.replicas?.calls.filter(({ mode }) => mode !== 'once') ?? []
+    return this.#table.waiting + asked.length
   }
 
   /** How many holds this client has that their callers have got. */
   get held(): number {
-    return this.#table.holds.size - [...this.#replicas.asked.keys()].filter(({ state }) => state.is === 'held').length
+    return this.#table.holds - (this.replicas?.held ?? 0)
   }
 
+  // Calls.
+
   /**
-   * Resolves to the lease. If the wait ends without a lease, `without` says how the call ends. If `owner` is undefined,
-   * the call's id is its owner. With `once`, the call makes a single attempt.
-   *
-   * The caller awaits the promise that is made here. There is no second promise in between, which would delay the
-   * caller after the grant. Thousands of calls may wait at the same time, so a waiting call uses little memory: only a
-   * call with a time-out has a timer, and only a call with a signal has a listener.
+   * Resolves to the lease. If another owner has the lock and the call is not `blocking`, resolves to null. `permits` is
+   * how many permits the semaphore has. `told` is called with the holder before a call resolves to null. `spectator`
+   * observes the call. This is not an async function, because thousands of calls may wait, and each would keep an async
+   * frame in memory.
    */
-  acquire<T>(
+  acquire(
+    key: string,
+    options: SemaphoreOptions | undefined,
+    blocking: boolean,
+    permits?: number,
+    told?: Refused,
+    spectator: Spectator | null | undefined = this.context.spectator,
+  ): Promise<Lease | null> {
+    if (spectator) {
+      // This is a `bind` and not a closure. For a closure, V8 would copy the arguments to the heap in every call, even
+      // if there is no spectator.
+      const make = this.acquire.bind(this, key, options, blocking, permits, told, null)
+      return spectator.call(this, blocking ? 'lock' : 'tryLock', key, options, make)
+    }
+    try {
+      checkText('key', key)
+      const { settings, reentry } = this.context
+      const usual = options === undefined && permits === undefined
+      const terms = usual ? this.#usual : callTermsOf(options === undefined ? {} : options, settings, permits)
+      for (const name of this.kind.lacks ?? []) {
+        const value = options?.[name]
+        if (value === undefined) continue
+        throw new LockArgumentError(
+          name,
+          value,
+          `no option \`${name}\`, because each server of a quorum has its own queue`,
+        )
+      }
+      const once = blocking ? terms.timeout === 0 : !terms.timeout
+      return this.begin(key, terms.owner ?? reentry.ownerOf(this.name, key), terms, once, blocking, told)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  /** Does what `acquire` does, with arguments that are known to be right. With `once`, makes a single attempt. */
+  begin(
     key: string,
     owner: string | undefined,
-    call: CallTerms,
+    terms: CallTerms,
     once: boolean,
-    without: Without<T>,
-  ): Promise<Lease | T> {
-    if (this.#host.closing && this.#host.closedTo(this.keys, key, this.kind.reentrant ? owner : undefined)) {
-      return Promise.reject(without.failed(new LockClosedError(), key))
+    blocking: boolean,
+    told?: Refused,
+  ): Promise<Lease | null> {
+    const { context } = this
+    if (context.closing && context.closedTo(this.keys, key, this.kind.reentrant ? owner : undefined)) {
+      return Promise.reject(this.failed(new LockClosedError(), key))
     }
-    const { signal } = call
-    if (signal?.aborted) return Promise.reject(without.failed(signal.reason, key))
-    return new Promise<Lease | T>((resolve, reject) => {
-      let unlimited: (() => void) | undefined
-      const settle = (end: Granted | Hold | Error | undefined, waiting: Waiter, now: number) => {
-        unlimited?.()
-        const lease = end && 'token' in end ? this.#take(waiting, end, call, now) : undefined
-        // A listener of the `acquired` event may have aborted the signal.
-        if (signal?.aborted) {
-          if (lease) this.releaseQuietly(lease)
-          // The reason is the caller's own object, so it keeps its stack.
-          return reject(without.failed(signal.reason, key))
-        }
-        const outcome = lease ?? (end ? without.failed(end, key) : without.refused(waiting))
-        resolve(outcome instanceof Error ? rejection(outcome) : (outcome as Lease | T))
-      }
-      const replicated = this.kind.replicated
-        ? startReplicated(this.#replicas, () => this.#wish(key, owner, call, once), call, settle)
-        : undefined
-      const first = replicated?.waiter ?? this.io.start(this.#wish(key, owner, call, once), settle)
-      const timeout = once ? undefined : call.timeout
-      const giveUp = () => {
-        const waiter = replicated?.waiter ?? first
-        if (!waiter.waits) replicated?.end(undefined)
-        else if (signal?.aborted) this.io.end(waiter, undefined)
-        else this.io.outOfTime(waiter)
-      }
-      if ((signal || timeout !== undefined) && first.waits) unlimited = limit(signal, timeout, this.#host.clock, giveUp)
-    })
+    if (terms.signal?.aborted) return Promise.reject(this.failed(terms.signal.reason, key))
+    return new Promise<Lease | null>((resolve, reject) =>
+      new LockCall(this as KindClient, key, owner, terms, once, blocking, told, resolve, reject).start(),
+    )
   }
 
-  /**
-   * Returns the holder for which the waiter waits, and how long it has held the lock. Undefined: the holder is not
-   * known.
-   */
-  holder({ claim, refusal, since }: Waiter): HolderInfo | undefined {
-    const holder = this.holding.holder(claim.key, refusal?.sent ?? since) ?? refusal?.holder
-    return holder && { label: holder.label, heldFor: toMicros(Math.max(0, this.#host.clock.now() - holder.since)) }
+  /** Turns the grant of a call into its lease. */
+  take(call: LockCall, grant: Granted | Hold, now: number, handoff: number | undefined): Lease {
+    const { waiter, terms } = call
+    const { claim, since, key } = waiter
+    const { renew, maxHold } = terms
+    const { stats, observer } = this.context
+    const hold = grant instanceof Hold ? grant : this.holding.take({ claim, since, renew, maxHold }, key, grant, now)
+    const lease = new Lease(hold)
+    hold.lease = lease
+    stats.acquired(hold.via, hold.waited)
+    if (handoff !== undefined) stats.handedOff(handoff)
+    if (call.context) call.context.runInAsyncScope(() => observer.tell('acquired', hold, waiter))
+    else observer.tell('acquired', hold, waiter)
+    return lease
   }
 
-  /** Returns what the message about a wait that took too long says about its lock. */
-  details({ claim, refusal, due = 0 }: Waiter): Details {
-    const { kind, io } = this
-    const now = this.#host.clock.now()
-    return {
-      noun: kind.noun,
-      heldBy: refusal?.holder && kind.heldBy?.(refusal.holder, claim),
-      away: io.awayFor,
-      expected: refusal?.position && now < due ? refusal.expected : undefined,
-    }
+  /** Counts a call that failed, and returns its error with the key. */
+  failed(error: unknown, key: string): unknown {
+    this.context.stats.failed += 1
+    return named(key, error)
+  }
+
+  /** Counts a call that was refused, or whose time is over. Returns the error with which it rejects, or null. */
+  refused({ waiter, blocking, mode, told }: LockCall): Error | null {
+    const unanswered = this.requests.unanswered(waiter)
+    if (unanswered && !blocking) return this.failed(unanswered, waiter.claim.key) as Error
+    const { stats, clock } = this.context
+    stats[mode === 'once' ? 'refused' : 'timedOut'] += 1
+    const holder = this.holder(waiter)
+    told?.(holder)
+    if (!blocking) return null
+    const waited = toMicros(clock.now() - waiter.since)
+    const position = waiter.refusal?.position || undefined
+    const cause = this.requests.outage ?? unanswered
+    return new LockTimeoutError(waiter.claim.key, waited, holder, position, cause, this.#details(waiter))
+  }
+
+  /** Runs `fn` in an async context in which calls on the lease's key re-enter. */
+  within<T>(lease: Lease, fn: () => T): T {
+    const { reentry, spectator } = this.context
+    return reentry.within(this.name, lease, spectator ? spectator.under(lease, fn) : fn)
   }
 
   /**
@@ -232,96 +310,91 @@ export class KindClient<State = unknown> {
     return this.holding.quietly(lease.key, lease.release())
   }
 
-  /**
-   * Called when a message says that a forced release has taken away the grant with this id and token. `why`: the hold is
-   * certainly gone, for this reason. Otherwise Redis is asked about it.
-   */
-  taken(id: string, token: number, why?: string): void {
-    if (why === undefined) this.holding.taken(id)
-    else this.holding.gone(id, why)
-    // If the grant itself arrives later, the waiter must not use it.
-    const waiter = this.#table.waiters.get(id)
-    if (waiter && why === undefined) waiter.lost = token
-    else if (waiter) waiter.leastToken = token + 1
+  async inspect(key: string): Promise<State> {
+    return about(key, this.inspection(key).inspect(key))
   }
 
-  /** Called when another client announces that the lock is free. The head of the line tries. */
-  unlocked(key: string): void {
-    this.#table.states.get(key)?.unlocked(this.#host.clock.now())
-  }
-
-  /** Called when the owner with this name holds the lock, so that the owner's other waiters can re-enter. */
-  entered(key: string, owner: string): void {
-    this.#table.states.get(key)?.entered(owner, this.#host.clock.now())
+  /** Checks the key and returns the inspection of this kind of lock. */
+  inspection(key: string): Inspection<State> {
+    checkText('key', key)
+    if (this.context.closing) throw new LockClosedError(key)
+    return this.kind.inspection
   }
 
   /**
-   * Called when messages may have been lost, perhaps because another server has taken over. Asks Redis about the waiters
-   * and holds of one key, or of all keys, and about holds that were released lately.
+   * Returns the holder for which the waiter waits, and how long it has held the lock. Undefined: the holder is not
+   * known.
    */
-  heard(key?: string): void {
-    this.io.look(key)
+  holder({ claim, refusal, since }: Waiter): HolderInfo | undefined {
+    const holder = this.holding.holder(claim.key, refusal?.sent ?? since) ?? refusal?.holder
+    return holder && { label: holder.label, heldFor: toMicros(Math.max(0, this.context.clock.now() - holder.since)) }
+  }
+
+  /** What the message about a wait that took too long says about its lock. */
+  #details({ claim, refusal }: Waiter): Details {
+    const { kind } = this
+    const expects = refusal?.position && this.context.clock.now() < (refusal.due ?? 0)
+    return {
+      noun: kind.noun,
+      heldBy: refusal?.holder && kind.heldBy?.(refusal.holder, claim),
+      away: this.requests.awayFor,
+      expected: expects ? refusal.expected : undefined,
+    }
+  }
+
+  // What arrives from Redis.
+
+  /** Another client announces that the lock is free. The head of the line tries. */
+  onUnlocked(key: string): void {
+    this.#table.keys.get(key)?.onUnlocked(this.context.clock.now())
+  }
+
+  /** The owner with this name holds the lock, so that the owner's other waiters can re-enter. */
+  onEntered(key: string, owner: string): void {
+    this.#table.keys.get(key)?.onEntered(owner, this.context.clock.now())
+  }
+
+  /**
+   * Messages may have been lost, perhaps because another server has taken over. Asks Redis about the waiters and holds of
+   * one key, or of all keys, and about holds that were released lately.
+   */
+  onMessagesResumed(key?: string): void {
+    this.requests.look(key)
     this.holding.doubtAll(key)
-    this.holding.endings.sendAgain(each => key === undefined || each === key)
+    this.withdrawals.sendAgain(each => key === undefined || each === key)
   }
+
+  // The end of the client.
 
   /** Returns whether this owner has a hold of the lock that has not ended, and is not being released. */
   holds(key: string, owner: string): boolean {
-    for (const hold of this.#table.states.get(key)?.holds ?? []) {
-      if (hold.claim.owner === owner && this.holding.lasts(hold) && !this.#replicas.asked.has(hold)) return true
+    for (const hold of this.#table.keys.get(key)?.holds.all ?? []) {
+      if (hold.claim.owner === owner && this.holding.lasts(hold) && !this.replicas?.asksAbout(hold)) return true
     }
     return false
   }
 
   /** Rejects every waiter with LockClosedError, except those that re-enter a hold of this client. */
   refuse(): void {
-    const closed = ({ claim, wish }: Waiter) =>
-      this.#host.closedTo(this.keys, claim.key, wish.mayReenter ? claim.owner : undefined)
-    this.io.refuse(closed)
-    for (const call of [...this.#replicas.asked.values()]) if (closed(call.waiter)) call.end(new LockClosedError())
+    const { closedTo } = this.context
+    const closed = ({ claim, call }: Waiter) =>
+      closedTo(this.keys, claim.key, call.mayReenter ? claim.owner : undefined)
+    this.requests.refuse(closed)
+    for (const call of this.replicas?.calls ?? []) {
+      if (closed(call.waiter)) this.replicas?.end(call, new LockClosedError())
+    }
+  }
+
+  /** Refuses every waiter and ends every hold. Resolves when Redis has answered. */
+  async end(): Promise<void> {
+    this.requests.close()
+    await this.holding.releaseAll()
+    await this.withdrawals.close()
   }
 
   /** Stops renewing and watching the holds. */
   close(): void {
-    this.#lossNews?.close()
     this.holding.close()
     this.#schedule.close()
   }
-
-  #wish(key: string, owner: string | undefined, call: CallTerms, once: boolean): Wish {
-    const mayReenter = owner !== undefined && this.kind.reentrant
-    const id = this.#host.backend.ids.next()
-    // A kind without a queue has no fair waiters: all its waiters wait in the line of the unfair ones.
-    const fairly = this.kind.tend !== undefined
-    const { label, lease, headStart, wants, minHold, maxWaiters } = call
-    return {
-      claim: { key, id, owner: owner ?? id, label, lease, headStart, wants, minHold, maxWaiters },
-      mode: once ? 'once' : call.fair && fairly ? 'queue' : 'line',
-      fairAfter: fairly ? call.fairAfter : undefined,
-      timeout: call.timeout,
-      rejectLate: call.rejectLate,
-      mayReenter,
-      after: mayReenter ? this.holding.record(key, owner) : undefined,
-      context: this.#host.observer.listening ? new AsyncResource('LOCK') : undefined,
-    }
-  }
-
-  #take(waiter: Waiter, grant: Granted | Hold, { renew, maxHold }: CallTerms, now: number): Lease {
-    const { claim, since, handoff } = waiter
-    const { stats, observer } = this.#host
-    const hold = grant instanceof Hold ? grant : this.holding.take({ claim, since, renew, maxHold }, grant, now)
-    this.#lossNews?.add(hold)
-    const lease = new Lease(hold, this.holding)
-    hold.lease = lease
-    stats.acquired(hold.via, hold.waited)
-    if (handoff !== undefined) stats.handedOff(handoff)
-    within(waiter.wish.context, () => observer.tell('acquired', hold, waiter))
-    return lease
-  }
-}
-
-/** Runs `tell` in the async context that was captured; replies of Redis arrive in another one. */
-function within(context: AsyncResource | undefined, tell: () => void): void {
-  if (context) context.runInAsyncScope(tell)
-  else tell()
 }

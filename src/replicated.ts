@@ -9,100 +9,101 @@
  * Until its caller has the lease, the call waits: a time-out, an abort or `close` ends it at once, and releases the hold
  * (I7). Each wait of a call has an id of its own. So a grant that was taken back is never used, even if another server
  * still has it (I2), and recent-releases.ts takes it back there, too (I4).
- *
- * A hand-off within the client passes on a hold that replicas have, so nobody is asked about it.
  */
+import type { LockCall } from './call.ts'
 import type { Clock, Timer } from './clock.ts'
 import { LockConnectionError } from './errors.ts'
 import type { Hold } from './key/hold.ts'
 import type { Holds } from './key/holds.ts'
-import type { Io } from './key/io.ts'
-import type { Settle, Waiter, Wish } from './key/waiter.ts'
+import type { Requests } from './key/requests.ts'
 import type { Granted } from './kind.ts'
-import type { CallTerms } from './settings.ts'
 
 /** The pause before a call asks for the lock again, in ms. */
 const PAUSE = 50
 
 const tooLate = new Error('the lease ended before enough replicas had confirmed the grant')
 
-/** What all calls of a kind of lock in one client share. */
-export interface Replicas {
-  readonly io: Io
-  readonly holding: Holds
-  readonly clock: Clock
-  /** For how many ms a call asks again, counted from the moment when replicas were first asked about one of its holds. */
-  readonly patience: number
-  /** The calls whose holds replicas are asked about, and those that will ask for the lock again, by their last holds. */
-  readonly asked: Map<Hold, ReplicatedCall>
+/** The step of one call. */
+interface Step {
+  /** The hold that replicas are asked about, or that was taken back last. */
+  hold: Hold
+  /** Set while the call pauses before it asks for the lock again. */
+  pause?: Timer | undefined
 }
 
-export interface ReplicatedCall {
-  /** The present waiter, or the last one. */
-  readonly waiter: Waiter
-  /** Ends the call while replicas are asked, or in a pause. */
-  end(error: Error | undefined): void
-}
+export class Replicas {
+  readonly #requests: Requests
+  readonly #holding: Holds
+  readonly #clock: Clock
+  readonly #patience: number
+  /** The calls whose holds replicas are asked about, and those that will ask for the lock again. */
+  readonly #steps = new Map<LockCall, Step>()
 
-/**
- * Begins a call, as `Io.start` does. `wish` returns the call's wish, each time with a new id. `settle` gets a hand-off
- * within the client, or the hold that enough replicas have.
- */
-export function startReplicated(
-  { io, holding, clock, patience, asked }: Replicas,
-  wish: () => Wish,
-  { renew, maxHold }: CallTerms,
-  settle: (end: Granted | Hold | Error | undefined, waiter: Waiter, now: number) => void,
-): ReplicatedCall {
-  let hold: Hold
-  let pause: Timer | undefined
-  let askedAt: number | undefined
+  /** `patience`: for how many ms a call asks again, counted from when replicas were first asked about one of its holds. */
+  constructor(requests: Requests, holding: Holds, clock: Clock, patience: number) {
+    this.#requests = requests
+    this.#holding = holding
+    this.#clock = clock
+    this.#patience = patience
+  }
 
-  const settled: Settle = (end, waiter, now) => {
-    if (!end || !('token' in end) || 'run' in end) return settle(end, waiter, now)
-    const { claim, since } = waiter
-    const taken = holding.take({ claim, since, renew, maxHold }, end, now)
-    hold = taken
-    askedAt ??= now
-    asked.set(hold, call)
-    const told = (error?: unknown) => asked.has(taken) && answered(error)
-    holding.renew(hold, 0).then(() => told(), told)
+  get calls(): LockCall[] {
+    return [...this.#steps.keys()]
+  }
+
+  /** Whether replicas are asked about this hold, so that its caller has not got it. */
+  asksAbout(hold: Hold): boolean {
+    for (const step of this.#steps.values()) if (step.hold === hold) return true
+    return false
+  }
+
+  /** How many holds there are about which replicas are asked. */
+  get held(): number {
+    return [...this.#steps.values()].filter(({ hold }) => hold.state.is === 'held').length
+  }
+
+  confirm(call: LockCall, grant: Granted, now: number): void {
+    const { claim, key, since } = call.waiter
+    const { renew, maxHold } = call.terms
+    const hold = this.#holding.take({ claim, since, renew, maxHold }, key, grant, now)
+    call.replicasAsked ??= now
+    this.#steps.set(call, { hold })
+    const told = (error?: unknown) => this.#steps.get(call)?.hold === hold && this.#answered(call, error)
+    this.#holding.renew(hold, 0).then(() => told(), told)
+  }
+
+  /** Ends the call while replicas are asked, or in its pause. */
+  end(call: LockCall, error: Error | undefined): void {
+    const step = this.#steps.get(call)
+    if (!step) return
+    this.#steps.delete(call)
+    if (step.pause) step.pause.cancel()
+    else this.#takeBack(call, step)
+    call.settle(error, this.#clock.now())
   }
 
   /** `error`: why the hold does not count: too few replicas have it, or it has ended. */
-  const answered = (error: unknown) => {
-    const now = clock.now()
-    if (error === undefined && hold.remaining(now) > 0) {
-      hold.begin(now)
-      asked.delete(hold)
-      settle(hold, call.waiter, now)
-    } else if (call.waiter.wish.mode === 'once' || now + PAUSE - (askedAt as number) >= patience) {
+  #answered(call: LockCall, error: unknown): void {
+    const step = this.#steps.get(call) as Step
+    const now = this.#clock.now()
+    if (error === undefined && step.hold.remaining(now) > 0) {
+      step.hold.begin(now)
+      this.#steps.delete(call)
+      call.settle(step.hold, now)
+    } else if (call.mode === 'once' || now + PAUSE - (call.replicasAsked as number) >= this.#patience) {
       const lapsed = !(error instanceof LockConnectionError)
-      end(lapsed ? new LockConnectionError('the lock was not replicated', tooLate) : error)
+      this.end(call, lapsed ? new LockConnectionError('the lock was not replicated', tooLate) : error)
     } else {
-      pause = clock.after(PAUSE, askAgain)
-      takeBack()
+      step.pause = this.#clock.after(PAUSE, () => {
+        this.#steps.delete(call)
+        call.ask()
+      })
+      this.#takeBack(call, step)
     }
   }
 
-  const takeBack = () => {
-    holding.forget(hold)
-    io.leave(call.waiter)
+  #takeBack({ waiter }: LockCall, { hold }: Step): void {
+    this.#holding.forget(hold)
+    this.#requests.leave(waiter)
   }
-
-  const askAgain = () => {
-    pause = undefined
-    asked.delete(hold)
-    call.waiter = io.start(wish(), settled, call.waiter)
-  }
-
-  const end = (error: Error | undefined) => {
-    asked.delete(hold)
-    if (pause) pause.cancel()
-    else takeBack()
-    settle(error, call.waiter, clock.now())
-  }
-
-  const call = { waiter: io.start(wish(), settled), end }
-  return call
 }

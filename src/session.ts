@@ -14,10 +14,13 @@ import type { Backend } from './backend.ts'
 import { awake, type Clock, type Timer } from './clock.ts'
 import { LockClosedError } from './errors.ts'
 import { Drain } from './key/drain.ts'
+import type { Named } from './key/table.ts'
 import type { KindDefinition, Names, ScriptSet } from './kind.ts'
-import { type Host, KindClient, type Observer } from './kind-client.ts'
+import { type ClientContext, KindClient, type Observer } from './kind-client.ts'
+import { Lookup } from './lookup.ts'
 import { type ClientStats, Stats } from './observe/stats.ts'
 import type { LinkListener } from './redis/link.ts'
+import { Reentry } from './reentry.ts'
 import type { Settings } from './settings.ts'
 
 /**
@@ -31,8 +34,9 @@ export class Session {
   /** The clock of everything in this client. */
   readonly clock: Clock
   readonly #backend: Backend
-  readonly #host: { -readonly [K in keyof Host]: Host[K] }
+  readonly #context: { -readonly [K in keyof ClientContext]: ClientContext[K] }
   readonly #stats: Stats
+  readonly #named: Named = new Lookup()
   /** The kinds of lock in use. `#all` has the locks of each kind at the same index. */
   readonly #kinds: object[] = []
   readonly #all: KindClient[] = []
@@ -65,12 +69,10 @@ export class Session {
     }
     const backend = connect({
       granted: (id, grant, lock) => {
-        const now = clock.now()
-        if (!this.#all.some(({ holding }) => holding.granted(id, grant, now))) this.#giveBack(id, lock)
+        const wanted = this.#named.get(id)?.granted(grant, clock.now())
+        if (!wanted && !this.#all.some(({ withdrawals }) => withdrawals.planned(id))) this.#giveBack(id, lock)
       },
-      lost: (id, token, why) => {
-        for (const client of this.#all) client.taken(id, token, why)
-      },
+      lost: (id, token, why) => this.#named.get(id)?.taken(token, why),
       unlocked: (lock, by) => {
         // This client needs no message about its own release, because it gets the reply to that release. A read-write
         // lock is an exception. Its readers and its writers are two kinds of lock in this client. The reply reaches
@@ -78,24 +80,24 @@ export class Session {
         const own = by === backend.ids.client
         if (own && !this.#sides) return
         this.#about(lock, (client, key) => {
-          if (!own || client.keys.root === this.#sides) client.unlocked(key)
+          if (!own || client.keys.root === this.#sides) client.onUnlocked(key)
         })
       },
-      entered: (lock, owner) => this.#about(lock, (client, key) => client.entered(key, owner)),
-      ends: (lock, ms) => this.#about(lock, ({ io }, key) => io.look(key, ms)),
+      entered: (lock, owner) => this.#about(lock, (client, key) => client.onEntered(key, owner)),
+      ends: (lock, ms) => this.#about(lock, ({ requests }, key) => requests.look(key, ms)),
       down: (error, brief) => {
         this.#down = brief ? undefined : error
-        for (const { io } of this.#all) io.disconnected(error, brief)
+        for (const { requests } of this.#all) requests.onDisconnected(error, brief)
       },
       up: () => {
-        for (const { io } of this.#all) io.reconnected()
+        for (const { requests } of this.#all) requests.onReconnected()
       },
       moved: affects => {
-        for (const { holding, kind } of this.#all) holding.endings.sendAgain(key => affects(kind.placeOf(key)))
+        for (const { withdrawals, kind } of this.#all) withdrawals.sendAgain(key => affects(kind.placeOf(key)))
       },
       heard: lock => {
-        if (lock !== undefined) this.#about(lock, (client, key) => client.heard(key))
-        else for (const client of this.#all) client.heard()
+        if (lock !== undefined) this.#about(lock, (client, key) => client.onMessagesResumed(key))
+        else for (const client of this.#all) client.onMessagesResumed()
       },
       disconnected: error => observer.tell('disconnected', error),
       reconnected: () => observer.tell('reconnected'),
@@ -106,7 +108,7 @@ export class Session {
     this.#drain = new Drain(clock, () => {
       for (const { holding } of this.#all) holding.loseAll()
     })
-    this.#host = {
+    this.#context = {
       backend,
       clock,
       settings,
@@ -115,7 +117,9 @@ export class Session {
       observer,
       closedTo: (keys, key, owner) => owner === undefined || !this.#holds(keys.root, key, owner),
       closing: false,
-      ended: () => this.#ended(),
+      reentry: new Reentry(),
+      named: this.#named,
+      onEnded: () => this.#ended(),
     }
     backend.open()
   }
@@ -125,13 +129,13 @@ export class Session {
     const known = this.#all[this.#kinds.indexOf(kind)]
     if (known) return known as KindClient<State>
     const backend = this.#backend
-    const made = backend.make(kind, this.#host.failed)
-    const client = new KindClient(this.#host, made.kind, made.keys)
+    const made = backend.make(kind, this.#context.failed)
+    const client = new KindClient(this.#context, kind.name, made.kind, made.keys)
     if (this.#all.some(({ keys }) => keys.root === made.keys.root)) this.#sides = made.keys.root
     this.#kinds.push(kind)
     this.#all.push(client)
-    if (!backend.up && this.#down) client.io.disconnected(this.#down)
-    else if (!backend.up) client.io.unconnected()
+    if (!backend.up && this.#down) client.requests.onDisconnected(this.#down)
+    else if (!backend.up) client.requests.onUnconnected()
     return client
   }
 
@@ -140,7 +144,7 @@ export class Session {
    * particular order. Does not add the kinds to `#kinds`.
    */
   async *list<State>(kinds: readonly KindDefinition<State>[], pattern: string): AsyncGenerator<State, void, undefined> {
-    const made = kinds.map(kind => this.#backend.make(kind, this.#host.failed))
+    const made = kinds.map(kind => this.#backend.make(kind, this.#context.failed))
     const all = made.map(({ keys }) => keys)
     for await (const page of this.#backend.list(all, pattern)) {
       const found = page.map(([kind, key]) => made[kind]!.kind.inspection.find(key))
@@ -148,18 +152,13 @@ export class Session {
     }
   }
 
+  /** What the locks of this client share. */
+  get context(): ClientContext {
+    return this.#context
+  }
+
   get closed(): boolean {
     return this.#closing !== undefined
-  }
-
-  /** Counts a call that ended without a lease. */
-  without(how: 'refused' | 'timedOut' | 'failed'): void {
-    this.#stats[how] += 1
-  }
-
-  /** The requests of this turn of the event loop that follow belong together. */
-  together(): void {
-    this.#backend.together()
   }
 
   stats(): ClientStats {
@@ -174,7 +173,7 @@ export class Session {
     if (!this.#closing) {
       // `#closing` is set first. `refuse` calls listeners, which may call this client again and must find it closed.
       this.#closing = this.#drain.over.then(() => this.#close())
-      this.#host.closing = true
+      this.#context.closing = true
       this.#ended()
     }
     this.#drain.within(drain)
@@ -206,7 +205,7 @@ export class Session {
   async #close(): Promise<void> {
     const backend = this.#backend
     const { reachable } = backend
-    const left = Promise.all(this.#all.flatMap(({ io, holding }) => [io.close(), holding.releaseAll()]))
+    const left = Promise.all(this.#all.map(client => client.end()))
     if (reachable) await this.#takenBack(left.then(() => backend.rest()))
     backend.close()
     for (const locks of this.#all) locks.close()
@@ -220,7 +219,7 @@ export class Session {
   async #takenBack(left: Promise<unknown>): Promise<void> {
     // While this process is busy sending thousands of releases, it reads no answers. So the time is measured on a clock
     // that counts only the time in which this process could read answers.
-    const clock = awake(this.#host.clock)
+    const clock = awake(this.#context.clock)
     const begun = clock.now()
     let done = false
     const over = left.then(() => {
@@ -241,7 +240,7 @@ export class Session {
   /** Releases, in Redis, a grant that no waiter wants. The lock's name says which kind of lock it is. */
   #giveBack(id: string, lock: string): void {
     const locks = this.#all.find(({ keys }) => keys.keyOf(lock) !== undefined)
-    locks?.holding.endings.giveBack({ key: locks.keys.keyOf(lock) as string, id })
+    locks?.withdrawals.giveBack({ key: locks.keys.keyOf(lock) as string, id })
   }
 
   /**

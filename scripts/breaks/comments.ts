@@ -1,7 +1,7 @@
 /**
  * Parses comments that say which line of code a test guards. Above a test, or a group of tests, there is
  *
- *     // This test fails if `a > b` becomes `a >= b` in src/key/key-state.ts: what goes wrong then.
+ *     // This test fails if `a > b` becomes `a >= b` in src/key/key.ts: what goes wrong then.
  *
  * If a comment says "is removed" instead of "becomes …", the quoted code is deleted. Each quotation occurs exactly once
  * in its file. Several changes in one sentence are made together. Each further "It also fails if" is tried separately.

@@ -20,7 +20,8 @@
 import { toMicros } from '../clock.ts'
 import { type HolderInfo, LockArgumentError, LockConnectionError, LockTimeoutError } from '../errors.ts'
 import type { Lease } from '../key/lease.ts'
-import type { Caller, KeyedLock } from '../lock.ts'
+import type { ClientContext } from '../kind-client.ts'
+import type { KeyedLock } from '../lock.ts'
 import type { LockOptions } from '../options.ts'
 import { callTermsOf } from '../settings.ts'
 import { type Holdable, type Using, using, wrapped } from '../using.ts'
@@ -54,7 +55,7 @@ async function attempt(part: KeyedLock, options: LockOptions): Promise<Tried> {
 export class MultiLock {
   /** Each lock once, in the order in which the locks are taken. */
   readonly #parts: readonly KeyedLock[]
-  readonly #caller: Caller
+  readonly #context: ClientContext
   readonly #holdable: Holdable<MultiLease> = {
     lock: options => this.lock(options),
     within: <T>({ leases }: MultiLease, fn: () => T) => {
@@ -65,7 +66,7 @@ export class MultiLock {
   }
 
   /** @internal */
-  constructor(parts: readonly KeyedLock[], caller: Caller) {
+  constructor(parts: readonly KeyedLock[], context: ClientContext) {
     const byOrder = new Map<string, KeyedLock>()
     for (const part of parts) {
       const { order, key, permits } = part
@@ -79,10 +80,10 @@ export class MultiLock {
       }
       // If the same read-write lock is given twice, once to read and once to write, only the write part is kept. A
       // writer may read, too.
-      if (same?.calls.shared !== false) byOrder.set(order, part)
+      if (same?.client.shared !== false) byOrder.set(order, part)
     }
     this.#parts = [...byOrder.keys()].sort().map(order => byOrder.get(order)!)
-    this.#caller = caller
+    this.#context = context
   }
 
   /**
@@ -140,7 +141,7 @@ export class MultiLock {
     fn: (this: This, ...args: Args) => R | PromiseLike<R>,
     options: LockOptions = {},
   ): (this: This, ...args: Args) => Promise<R> {
-    callTermsOf(options, this.#caller.settings)
+    callTermsOf(options, this.#context.settings)
     return wrapped(fn, call => this.using(options, call))
   }
 
@@ -149,10 +150,10 @@ export class MultiLock {
    * resolves to null if an attempt at a part was refused, and otherwise rejects with a LockConnectionError.
    */
   async #acquire(options: LockOptions, blocking: boolean): Promise<MultiLease | null> {
-    const { clock } = this.#caller.session
+    const { clock } = this.#context
     const begun = clock.now()
     const waited = () => toMicros(clock.now() - begun)
-    const { timeout = blocking ? NEVER : 0, signal } = callTermsOf(options, this.#caller.settings)
+    const { timeout = blocking ? NEVER : 0, signal } = callTermsOf(options, this.#context.settings)
     const end = new Follower()
     if (signal) end.follow(signal)
     const leases: Lease[] = []
@@ -199,7 +200,7 @@ export class MultiLock {
    * rejects if Redis does not answer for a part. Otherwise such a part counts as refused. Rejects with any other error.
    */
   async #tryAll(options: LockOptions, once: boolean): Promise<Tried[]> {
-    this.#caller.session.together()
+    this.#context.backend.together()
     const tries = await Promise.allSettled(
       this.#parts.map(part =>
         attempt(part, options).catch((error): Tried => {

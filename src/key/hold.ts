@@ -4,8 +4,8 @@
  *     held ──▶ releasing ──▶ released       If the lock is handed on, `released` follows `held` directly.
  *       └──────────┴───────▶ lost
  *
- * This file has no timers and no I/O. keeping.ts renews the hold, holds.ts releases it, and its `KeyState` hands it on.
- * They call the methods below to say what has happened. Users see the hold as a `Lease`.
+ * This file has no timers and no I/O. renewals.ts renews the hold, holds.ts releases it, and its key hands it on. They
+ * call the methods below to say what has happened. Users see the hold as a `Lease`.
  *
  * Each call of `remaining` computes from the clock how long this client can still rely on the hold. So the result is
  * right even if timers cannot run (a blocked event loop, a stopped process). Losing the hold is a separate step,
@@ -13,9 +13,9 @@
  */
 import { surelyUntil, toMicros } from '../clock.ts'
 import type { LockClosedError, LockLostError } from '../errors.ts'
-import type { Claim, Granted, HoldName, Prolonging, Via } from '../kind.ts'
+import type { Announced, Claim, Granted, HoldName, Prolonging, Via } from '../kind.ts'
 import type { Listed } from '../list.ts'
-import type { Run } from './run.ts'
+import type { Records, Run } from './run.ts'
 
 /** The reason for a lost hold: its client was closed, or the hold ended in another way, such as by its lease. */
 export type Loss = LockLostError | LockClosedError
@@ -63,8 +63,40 @@ const PROVEN = 0.8
 const CONFIRM_AFTER = 25
 const NEVER = Number.POSITIVE_INFINITY
 
+/** A hold's key, as far as the hold's end concerns it (key.ts). */
+export interface HoldKey {
+  readonly holds: {
+    readonly oldest: Hold | undefined
+    add(hold: Hold): void
+    ofGrant(hold: Hold): readonly Hold[]
+    runOf(claim: Claim, grant: Granted, now: number, records: Pick<Records, 'late'>): Run | undefined
+    endRun(run: Run): void
+  }
+  handOn(hold: Hold, now: number): boolean
+  lacksNext(hold: Hold, now: number): boolean
+  dropHold(hold: Hold): void
+  onReleasing(now: number): void
+  onReleased(now: number): void
+  wake(now: number): void
+}
+
+/** Who keeps a hold: what its lease and what messages ask for (holds.ts). */
+export interface HoldKeeper {
+  remaining(hold: Hold): number
+  lasts(hold: Hold): boolean
+  renew(hold: Hold, ms: number): Promise<void>
+  release(hold: Hold): Promise<boolean>
+  /** Asks Redis whether the hold still exists, if a message reports a grant to its id with this token. */
+  doubt(hold: Hold, token?: number): void
+  onGrant(hold: Hold, grant: Announced): boolean
+  onTaken(hold: Hold, why: string | undefined): void
+}
+
 export class Hold implements Listed<Hold> {
   readonly claim: Claim
+  /** The hold's key. */
+  readonly of: HoldKey
+  readonly keeper: HoldKeeper
   /**
    * The name by which Redis knows the hold. After a hand-off within this client, Redis still uses the name of the first
    * hold in the run of hand-offs.
@@ -93,10 +125,10 @@ export class Hold implements Listed<Hold> {
   /** The hold's entry in the schedule (schedule.ts). */
   slot = -1
   dueAt = NEVER
-  /** The lease that the caller got, until keeping.ts begins to watch whether the program forgets it. */
+  /** The lease that the caller got, until renewals.ts begins to watch whether the program forgets it. */
   lease: object | undefined
   /** Whether a message has said that a forced release took the hold away, and Redis has not denied it since. */
-  taken = false
+  forced = false
   #state: HoldState = HELD
   #deadline: number
   /** The deadline is counted from a request that was sent at this time or later, in monotonic ms. */
@@ -105,7 +137,7 @@ export class Hold implements Listed<Hold> {
   #askedUntil: number
   /** When Redis is next to be asked about the hold, in monotonic ms. */
   #due: number
-  /** Whether the scheduler (keeping.ts) has asked Redis and still waits for the answer. */
+  /** Whether the scheduler (renewals.ts) has asked Redis and still waits for the answer. */
   #asking = false
   /** How many of the user's `renew` calls are unanswered. */
   #renewing = 0
@@ -114,10 +146,20 @@ export class Hold implements Listed<Hold> {
   /** Created when the signal is first read, because most holds end before that. */
   #controller: AbortController | undefined
 
-  constructor(asked: Asked, grant: Granted, run: Run | undefined, now: number, number: number) {
+  constructor(
+    asked: Asked,
+    of: HoldKey,
+    keeper: HoldKeeper,
+    grant: Granted,
+    run: Run | undefined,
+    now: number,
+    number: number,
+  ) {
     const { claim } = asked
     const { deadline } = grant
     this.claim = claim
+    this.of = of
+    this.keeper = keeper
     this.name = run?.name ?? claim
     this.token = grant.token
     this.via = grant.via
@@ -166,6 +208,16 @@ export class Hold implements Listed<Hold> {
   /** Returns for how many ms this client can still rely on the hold; 0 if the hold may have ended. */
   remaining(now: number): number {
     return this.#state.is === 'held' ? Math.max(0, this.#deadline - now) : 0
+  }
+
+  /** What a message says about a grant to the id of this hold. Returns false if the grant has to be given back. */
+  granted(grant: Announced): boolean {
+    return this.keeper.onGrant(this, grant)
+  }
+
+  /** A message says that the hold was taken away. `why`: it certainly was, for this reason. */
+  taken(_token: number, why?: string): void {
+    this.keeper.onTaken(this, why)
   }
 
   /** Aborts when the hold is lost. */
@@ -226,7 +278,7 @@ export class Hold implements Listed<Hold> {
     this.prolong(deadline)
   }
 
-  /** When the scheduler (keeping.ts) has to ask Redis about the hold, in monotonic ms. */
+  /** When the scheduler (renewals.ts) has to ask Redis about the hold, in monotonic ms. */
   get due(): number {
     return this.#asking || this.#state.is !== 'held' ? NEVER : this.#due
   }
@@ -241,14 +293,14 @@ export class Hold implements Listed<Hold> {
     return this.#asking || this.#renewing > 0 || this.#doubts > 0
   }
 
-  /** Notes a report that the hold may be gone. The scheduler (keeping.ts) has to ask Redis now. */
+  /** Notes a report that the hold may be gone. The scheduler (renewals.ts) has to ask Redis now. */
   doubt(now: number): void {
     this.#due = Math.min(this.#due, now)
     this.#doubts += 1
   }
 
   /**
-   * Returns the question about the hold that keeping.ts sends to Redis. While the lease is renewed automatically,
+   * Returns the question about the hold that renewals.ts sends to Redis. While the lease is renewed automatically,
    * the question asks to prolong the hold. Otherwise it asks only whether the hold still exists (0 ms).
    */
   ask(now: number): Question {
@@ -288,7 +340,7 @@ export class Hold implements Listed<Hold> {
     this.#deadline = Math.max(this.#deadline - behind, Math.min(deadline, this.#askedUntil))
     this.#sent = Math.max(this.#sent, sent)
     if (doubts !== this.#doubts) return
-    this.taken = false
+    this.forced = false
     const due = Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)
     this.#due = this.renewUntil > now ? due : NEVER
   }

@@ -2,7 +2,6 @@
 import type { Via } from '../kind.ts'
 import { checkRenewal } from '../settings.ts'
 import type { Hold } from './hold.ts'
-import type { Holds } from './holds.ts'
 
 const no = () => false
 
@@ -36,11 +35,10 @@ export class Lease implements AsyncDisposable {
   /** The smallest of `slots`: the number of the first permit, from 0. @since 0.2.0 */
   readonly slot: number | undefined
   readonly #hold: Hold
-  readonly #holds: Pick<Holds, 'remaining' | 'lasts' | 'renew' | 'release'>
   #releasing: Promise<boolean> | undefined
 
   /** @internal */
-  constructor(hold: Hold, holds: Pick<Holds, 'remaining' | 'lasts' | 'renew' | 'release'>) {
+  constructor(hold: Hold) {
     this.key = hold.key
     this.owner = hold.owner
     this.id = hold.claim.id
@@ -50,7 +48,6 @@ export class Lease implements AsyncDisposable {
     this.slots = hold.slots
     this.slot = hold.slots?.[0]
     this.#hold = hold
-    this.#holds = holds
   }
 
   /**
@@ -64,7 +61,7 @@ export class Lease implements AsyncDisposable {
 
   /** Whether a call inside this hold may re-enter. Redis decides if the hold is in doubt. @internal */
   get lasts(): boolean {
-    return this.#holds.lasts(this.#hold)
+    return this.#hold.keeper.lasts(this.#hold)
   }
 
   /**
@@ -74,7 +71,7 @@ export class Lease implements AsyncDisposable {
    */
   remaining(): number {
     // Rounded down, so that it is never more than is left.
-    return Math.floor(this.#holds.remaining(this.#hold) * 1_000) / 1_000
+    return Math.floor(this.#hold.keeper.remaining(this.#hold) * 1_000) / 1_000
   }
 
   /**
@@ -98,7 +95,7 @@ export class Lease implements AsyncDisposable {
    */
   async renew(ms: number = this.#hold.length): Promise<void> {
     checkRenewal(ms)
-    await this.#holds.renew(this.#hold, Math.floor(ms))
+    await this.#hold.keeper.renew(this.#hold, Math.floor(ms))
   }
 
   /**
@@ -109,7 +106,7 @@ export class Lease implements AsyncDisposable {
    */
   release(): Promise<boolean> {
     if (this.#releasing) return this.#releasing.then(no, no)
-    this.#releasing = this.#holds.release(this.#hold)
+    this.#releasing = this.#hold.keeper.release(this.#hold)
     return this.#releasing
   }
 

@@ -8,7 +8,7 @@
 import type { Clock } from '../clock.ts'
 import { outOfReach } from '../errors.ts'
 import type { Lookup } from '../lookup.ts'
-import type { Heeded, Silence } from './port.ts'
+import type { Silence, WaitingKey } from './port.ts'
 import type { Due, Schedule } from './schedule.ts'
 import type { Waiter } from './waiter.ts'
 
@@ -86,7 +86,7 @@ export class SingleAttempts implements Due {
 
   asked(waiter: Waiter): void {
     this.#waiters.add(waiter)
-    const end = waiter.begun + this.#limit
+    const end = waiter.call.begun + this.#limit
     if (end < this.dueAt) this.#schedule.set(this, end)
   }
 
@@ -106,7 +106,7 @@ export class SingleAttempts implements Due {
   due(now: number): void {
     let next = NEVER
     for (const waiter of this.#waiters) {
-      const end = waiter.begun + this.#limit
+      const end = waiter.call.begun + this.#limit
       if (end > now) next = Math.min(next, end)
       else if (this.#waiters.delete(waiter)) this.#unanswered(waiter, this.#limit)
     }
@@ -120,29 +120,29 @@ export class SingleAttempts implements Due {
 }
 
 /**
- * Ends waits while Redis is out of reach (I6). Redis is out of reach for every waiter while there is no connection. Of
- * a client's unfair waiters for a key, only the first asks Redis. While this waiter gets no answer, or the answer "not
- * now", Redis counts as out of reach for all unfair waiters of the key. A wait ends when Redis has been out of reach for
- * `patience` ms, counted from the start of the outage or of the wait, whichever is later.
+ * Ends waits while Redis is out of reach (I6). Redis is out of reach for every waiter while there is no connection, and
+ * for the waiters of a key while it answers nothing about this key, or only "not now": neither the head of the line, which
+ * asks for all of it, nor a heartbeat, nor a subscription. A wait ends when Redis has been out of reach for `patience`
+ * ms, counted from the start of the outage or of the wait, whichever is later.
  */
 export class Outage implements Due {
   slot = -1
   dueAt = NEVER
-  readonly #states: Pick<Lookup<Heeded>, 'values'>
+  readonly #keys: Pick<Lookup<WaitingKey>, 'values'>
   readonly #schedule: Schedule
   readonly #patience: number
-  readonly #end: (state: Heeded, waiter: Waiter, error: Error) => void
+  readonly #end: (key: WaitingKey, waiter: Waiter, error: Error) => void
   #now: Silence | undefined
   /** Whether a connection has failed. False while only the first connection is still being made. */
   #known = false
 
   constructor(
-    states: Pick<Lookup<Heeded>, 'values'>,
+    keys: Pick<Lookup<WaitingKey>, 'values'>,
     schedule: Schedule,
     patience: number,
-    end: (state: Heeded, waiter: Waiter, error: Error) => void,
+    end: (key: WaitingKey, waiter: Waiter, error: Error) => void,
   ) {
-    this.#states = states
+    this.#keys = keys
     this.#schedule = schedule
     this.#patience = patience
     this.#end = end
@@ -177,12 +177,12 @@ export class Outage implements Due {
     return true
   }
 
-  /** Called when a waiter has come. While nobody waits, there is no timer. */
-  arrived({ silence }: Heeded, { begun }: Waiter): void {
-    if (this.#now || silence) this.#wakeBy(begun + this.#patience)
+  /** A waiter has come. While nobody waits, there is no timer. */
+  arrived({ silence }: WaitingKey, { call }: Waiter): void {
+    if (this.#now || silence) this.#wakeBy(call.begun + this.#patience)
   }
 
-  /** Called when no waiter is left. */
+  /** No waiter is left. */
   rest(): void {
     this.#schedule.delete(this)
   }
@@ -190,19 +190,14 @@ export class Outage implements Due {
   over(): void {
     this.#now = undefined
     this.#known = false
-    for (const { silence } of this.#states.values()) if (silence) return
+    for (const { silence } of this.#keys.values()) if (silence) return
     this.#schedule.delete(this)
   }
 
-  /**
-   * Called when the head of a line has asked Redis at `since`, and the attempt has now failed with this error. If the
-   * attempt took at least `patience` ms, Redis counts as out of reach for all waiters of the line, from `since` on.
-   */
-  failed(state: Heeded, since: number, error: Error): void {
-    const now = this.#schedule.clock.now()
-    if (state.line.size === 0 || now - since < this.#patience) return
-    state.silence = { since: state.silence?.since ?? since, error }
-    this.#wakeBy(this.#judge(state, now))
+  /** A request about this key, which was sent at `since`, has failed, or got no answer yet. */
+  silent(key: WaitingKey, since: number, error: Error): void {
+    key.silence = { since: key.silence?.since ?? since, error }
+    this.#wakeBy(this.#judge(key, this.#schedule.clock.now()))
   }
 
   close(): void {
@@ -212,8 +207,8 @@ export class Outage implements Due {
 
   due(now: number): void {
     let next = NEVER
-    for (const state of this.#states.values()) {
-      if (this.#now || state.silence) next = Math.min(next, this.#judge(state, now))
+    for (const key of this.#keys.values()) {
+      if (this.#now || key.silence) next = Math.min(next, this.#judge(key, now))
     }
     this.#wakeBy(next)
   }
@@ -223,16 +218,13 @@ export class Outage implements Due {
   }
 
   /** Ends each wait for this key during which Redis has been out of reach for `patience` ms. Returns when to check again. */
-  #judge(state: Heeded, now: number): number {
+  #judge(key: WaitingKey, now: number): number {
     let next = NEVER
-    for (const waiter of [...state.line, ...state.queue]) {
-      // The other unfair waiters depend on the answers to the first one, so `silence` ends only the waits of unfair
-      // waiters. Waiters in the queue have heartbeats of their own. If these fail for too long, io.ts ends the wait.
-      const silence = state.line.has(waiter) ? state.silence : undefined
-      const since = Math.min(this.#now?.since ?? NEVER, silence?.since ?? NEVER)
-      const end = Math.max(waiter.begun, since) + this.#patience
+    for (const waiter of [...key.line, ...key.queue]) {
+      const since = Math.min(this.#now?.since ?? NEVER, key.silence?.since ?? NEVER)
+      const end = Math.max(waiter.call.begun, since) + this.#patience
       if (end > now) next = Math.min(next, end)
-      else this.#end(state, waiter, outOfReach((this.#now ?? silence)?.error as Error).of(state.key))
+      else this.#end(key, waiter, outOfReach((this.#now ?? key.silence)?.error as Error).of(key.key))
     }
     return next
   }

@@ -1,4 +1,4 @@
-/** What a key asks of its client. The decisions are made in key-state.ts; io.ts and holds.ts carry them out. */
+/** What a key asks of its client. key.ts makes the decisions; requests.ts and holds.ts carry them out. */
 import type { Channel, Granted, Refused, Tended } from '../kind.ts'
 import type { List } from '../list.ts'
 import type { Hold } from './hold.ts'
@@ -20,10 +20,10 @@ export type Attempt =
  * A client's subscriptions for the waiters of a key: a promise while the subscription is being made, `true` once it is
  * active.
  */
-export type Heard = { [C in Channel]?: Promise<void> | true | undefined }
+export type Subscribed = { [C in Channel]?: Promise<void> | true | undefined }
 
 /**
- * A time in which Redis does not answer. `since`: when the outage, or the first unanswered attempt, began, in ms of a
+ * A time in which Redis does not answer. `since`: when the outage, or the first unanswered request, began, in ms of a
  * clock that counts only the time in which this process runs. `error`: the latest error.
  */
 export interface Silence {
@@ -31,27 +31,27 @@ export interface Silence {
   error: Error
 }
 
-/** What io.ts sees of the unfair waiters of a key (line.ts), and the events that it reports to them. */
-export interface Heeded {
+/** What requests.ts and limits.ts see of a key, and the events that they report to it. */
+export interface WaitingKey {
   readonly key: string
-  heard: Heard | undefined
+  subscribed: Subscribed | undefined
   silence: Silence | undefined
   readonly line: List<Waiter>
   readonly queue: List<Waiter>
-  listened(now: number): void
-  failed(now: number): void
+  /** The subscription to the unlock channel is active, or has taken too long: a message may have been missed. */
+  onSubscribed(now: number): void
+  onAnswer(waiter: Waiter, attempt: Attempt, join: boolean, answer: Granted | Refused, now: number): void
+  /** So many callers are queued that the waiter was not added to them. */
+  onFull(waiter: Waiter, error: Error, now: number): void
+  /** The head's attempt, or its subscription, has failed. */
+  onHeadFailed(now: number): void
+  /** `answer`: undefined if the heartbeat of these waiters failed. */
+  onHeartbeat(waiters: readonly Waiter[], answer: Tended | undefined, now: number): void
   end(waiter: Waiter, error: Error | undefined, now: number): void
-}
-
-/** What io.ts sees of a key, and the answers that it reports (key-state.ts). */
-export interface Key extends Heeded {
-  answered(waiter: Waiter, attempt: Attempt, join: boolean, answer: Granted | Refused, now: number): void
   takeBack(waiter: Waiter): void
-  turnedAway(waiter: Waiter, error: Error, now: number): void
-  tended(waiters: readonly Waiter[], answer: Tended | undefined, now: number): void
 }
 
-/** What a key asks of its client. io.ts implements the port. */
+/** What a key asks of its client. requests.ts implements the port. */
 export interface Port {
   /** Whether several owners may hold a lock at a time. */
   readonly shared: boolean
@@ -63,10 +63,12 @@ export interface Port {
   readonly closed: boolean
   /** Whether the lease of a grant to this waiter, which lasts until `deadline`, may be over at `now`. */
   mayBeOver(waiter: Waiter, deadline: number, now: number): boolean
-  /** Sends an attempt; then calls `answered`, or `failed` if there is no answer. `reserve`: for hand-offs. */
-  ask(key: Key, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean, now: number): void
-  /** Sends a heartbeat of these waiters, and calls `tended`. */
-  tend(key: Key, waiters: readonly Waiter[]): void
+  /** Sends an attempt, and reports its answer or its failure. `reserve`: with tokens for hand-offs. */
+  ask(key: WaitingKey, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean, now: number): void
+  /** Lets an unfair waiter join the queue, because it has waited for its `fairAfter`. */
+  queue(waiter: Waiter, now: number): void
+  /** Sends a heartbeat of these waiters, and reports its answer. */
+  beat(key: WaitingKey, waiters: readonly Waiter[]): void
   /** Removes the waiter from the queue in Redis, or releases what it was granted. */
   leave(waiter: Waiter): void
   /**
@@ -74,24 +76,23 @@ export interface Port {
    * grant back if the client no longer has such a hold.
    */
   check(waiter: Waiter, token?: number): void
-  /** Subscribes to the unlock channel, and calls `listened` when the subscription is active or takes too long. */
-  hear(key: Heeded, head: Waiter, now: number): void
-  /** Called when the waiter has parked. */
-  parked(waiter: Waiter): void
-  /** Called when the waiter's wait is over, before its promise settles. */
-  settled(waiter: Waiter): void
-  /** Called when the key has no waiters left. */
-  rested(key: Heeded): void
-  /** Called when the key has neither waiters nor holds, and no call is about to add one. */
-  idle(key: Key): void
+  /** Subscribes to the unlock channel for the head of the line. */
+  listen(key: WaitingKey, head: Waiter, now: number): void
+  onParked(waiter: Waiter): void
+  /** The waiter's wait is over. Its call does not know it yet. */
+  onSettled(waiter: Waiter): void
+  /** The key has no waiters left. */
+  onRest(key: WaitingKey): void
+  /** The key has neither waiters nor holds, and no call is about to add one. */
+  onIdle(key: WaitingKey): void
 }
 
 /** What a key asks for when it hands the lock on within the client. holds.ts implements it. */
-export interface Succession {
-  /** Called when the hold has ended because its lock is being handed on. */
-  handedOn(hold: Hold, now: number): void
-  /** Called after the lock was handed on within the run. */
-  passed(run: Run, now: number): void
+export interface HandOffPort {
+  /** The hold has ended because its lock is being handed on. */
+  onHandedOn(hold: Hold, now: number): void
+  /** The run goes on with another holder. */
+  onPassed(run: Run, now: number): void
   /** Releases the lock in Redis, because its run can no longer hand it on. */
-  abandoned(run: Run): void
+  runEnded(run: Run): void
 }

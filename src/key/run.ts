@@ -22,7 +22,6 @@
  * only that hold, and an older token never replaces a newer one.
  */
 import type { Claim, Granted, HoldName, Kind } from '../kind.ts'
-import type { Lookup } from '../lookup.ts'
 import type { Due, Schedule } from './schedule.ts'
 
 /** The longest time between the grant by Redis and a hand-off, in ms. */
@@ -132,7 +131,7 @@ export function goesOn({ run, deadline, length }: RunHold, now: number): boolean
 export class Records<H extends RunHold = RunHold> {
   readonly #kind: Kind
   readonly #schedule: Schedule
-  readonly #holds: Pick<Lookup<H>, 'get'>
+  readonly #holds: { hold(id: string): H | undefined }
   readonly #doubt: (hold: H) => void
   readonly #failed: (error: unknown) => void
 
@@ -143,7 +142,7 @@ export class Records<H extends RunHold = RunHold> {
   constructor(
     kind: Kind,
     schedule: Schedule,
-    holds: Pick<Lookup<H>, 'get'>,
+    holds: { hold(id: string): H | undefined },
     doubt: (hold: H) => void,
     failed: (error: unknown) => void,
   ) {
@@ -174,7 +173,7 @@ export class Records<H extends RunHold = RunHold> {
    */
   now(run: Run): Promise<void> | undefined {
     this.#schedule.delete(run)
-    const hold = this.#holds.get(run.name.id)
+    const hold = this.#holds.hold(run.name.id)
     if (hold && hold.token > run.recorded) {
       // A record that fails is not sent again at once. The next call of `now`, or the next hand-off, leads to a new
       // one.
@@ -191,7 +190,7 @@ export class Records<H extends RunHold = RunHold> {
     run.recorded = token
     try {
       const passed = await this.#kind.pass?.(run.name, claim, token)
-      const holder = this.#holds.get(run.name.id)
+      const holder = this.#holds.hold(run.name.id)
       if (!holder) return
       if (!passed) return this.#doubt(holder)
       run.queued ||= passed.queued

@@ -1,42 +1,107 @@
-/**
- * The keys of one kind of lock that a client uses, and its waiters and holds by their ids, because messages name waiters
- * and holds by id.
- */
+/** The keys of one kind of lock that a client uses, and the waiters and holds of all its kinds by their ids. */
+import type { Announced } from '../kind.ts'
 import { Lookup } from '../lookup.ts'
-import type { Hold } from './hold.ts'
-import { KeyState } from './key-state.ts'
-import type { Port, Succession } from './port.ts'
+import { Hold } from './hold.ts'
+import { Key } from './key.ts'
+import { KeyHolds } from './key-holds.ts'
+import type { HandOffPort, Port } from './port.ts'
 import type { Schedule } from './schedule.ts'
-import type { Waiter } from './waiter.ts'
+import { Waiter } from './waiter.ts'
+
+/**
+ * Each waiter, and later its hold, under the id by which messages name it. After a hand-off within the client, the hold
+ * has the id of the first hold of its run, because Redis knows it by that id.
+ */
+export type Named = Lookup<Waiter | Hold>
 
 export class Table {
   /** Keys with waiters or holds in this client. */
-  readonly states = new Lookup<KeyState>()
-  /** All waiters, including single attempts, by their ids. */
-  readonly waiters = new Lookup<Waiter>()
-  /** The holds, by the ids by which Redis knows them. */
-  readonly holds = new Lookup<Hold>()
+  readonly keys = new Lookup<Key>()
+  /** How many waiters, including single attempts, and how many holds of this kind there are. */
+  waiters = 0
+  holds = 0
   port!: Port
-  succession!: Succession
+  handOffs!: HandOffPort
+  readonly #named: Named
   readonly #agenda: Schedule
 
-  constructor(agenda: Schedule) {
+  constructor(named: Named, agenda: Schedule) {
+    this.#named = named
     this.#agenda = agenda
   }
 
-  of(key: string): KeyState {
-    let state = this.states.get(key)
+  of(key: string): Key {
+    let state = this.keys.get(key)
     if (!state) {
-      state = new KeyState(key, this.port, this.succession, this.#agenda)
-      this.states.set(key, state)
+      state = new Key(key, new KeyHolds(), this.port, this.handOffs, this.#agenda)
+      this.keys.set(key, state)
     }
     return state
+  }
+
+  addWaiter(waiter: Waiter): void {
+    this.#named.set(waiter.claim.id, waiter)
+    this.waiters += 1
+  }
+
+  dropWaiter(waiter: Waiter): void {
+    this.#named.delete(waiter.claim.id)
+    this.waiters -= 1
+  }
+
+  addHold(hold: Hold): void {
+    this.#named.set(hold.name.id, hold)
+    this.holds += 1
+  }
+
+  /** Returns false if the hold has been dropped before, or if its lock was handed on: then another hold has its id. */
+  dropHold(hold: Hold): boolean {
+    if (!this.lives(hold)) return false
+    this.holds -= 1
+    return this.#named.delete(hold.name.id)
+  }
+
+  /** Whether the hold has not ended. */
+  lives(hold: Hold): boolean {
+    return this.#named.get(hold.name.id) === hold
+  }
+
+  /**
+   * This client's release, or a message, announces a grant. Its waiter may have learned of the same grant before, by the
+   * answer to a request of its own. Returns false if nobody wants the grant.
+   */
+  granted(id: string, grant: Announced, now: number): boolean {
+    return this.#named.get(id)?.granted(grant, now) ?? false
+  }
+
+  hold(id: string): Hold | undefined {
+    const named = this.#named.get(id)
+    return named instanceof Hold ? named : undefined
+  }
+
+  /** The waiters, in the order of their calls. */
+  get allWaiters(): Waiter[] {
+    const ours = (named: Waiter | Hold): named is Waiter =>
+      named instanceof Waiter && this.keys.get(named.claim.key) === named.key
+    return this.#named
+      .values()
+      .filter(ours)
+      .sort((a, b) => a.since - b.since)
+  }
+
+  /** The holds, oldest first. */
+  get allHolds(): Hold[] {
+    const ours = (named: Waiter | Hold): named is Hold => named instanceof Hold && this.keys.get(named.key) === named.of
+    return this.#named
+      .values()
+      .filter(ours)
+      .sort((a, b) => a.number - b.number)
   }
 
   /** How many waiters are in lines and queues. */
   get waiting(): number {
     let waiting = 0
-    for (const state of this.states.values()) waiting += state.waiting
+    for (const key of this.keys.values()) waiting += key.waiting
     return waiting
   }
 }

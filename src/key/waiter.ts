@@ -1,8 +1,9 @@
 /**
- * A waiter: one call that waits for a lock. It has the call's options, its state, and what replies have said so far.
+ * A waiter: one request for a lock that is not granted yet. It has the call's options, its state, and what replies have
+ * said so far.
  *
- *     arriving ──▶ standing ──▶ announced ──▶ joining ──▶ queued        places: where a waiter waits
- *         └────────────┴───────────┬─────────────┴───────────┘
+ *     arriving ──▶ standing ──▶ announced ──▶ asking ──▶ queued        places: where a waiter waits
+ *         └────────────┴───────────┬────────────┴──────────┘
  *                                  ▼ grant
  *                          holding, or over
  *
@@ -15,9 +16,10 @@ import type { AsyncResource } from 'node:async_hooks'
 import { surelyUntil } from '../clock.ts'
 import type { Announced, Claim, Granted, Refused } from '../kind.ts'
 import { List, type Listed } from '../list.ts'
+import type { HoldKey } from './hold.ts'
 
-export interface Wish {
-  readonly claim: Claim
+/** How a call waits, and who is told of the end. Nearly every call has one waiter; with `replicas`, one after another. */
+export interface Call {
   /** 'once': the waiter makes a single attempt. 'line': it is unfair. 'queue': it is fair. */
   readonly mode: 'once' | 'line' | 'queue'
   /** If `mode` is 'line': after how many ms the waiter joins the queue; undefined if it never joins. */
@@ -25,7 +27,7 @@ export interface Wish {
   /** After how many ms the caller gives up; undefined if it never gives up. */
   readonly timeout?: number | undefined
   /** Whether the wait ends at once if the call is expected to wait for longer than `timeout`. */
-  readonly rejectLate?: boolean
+  readonly rejectLate?: boolean | undefined
   /**
    * Whether the owner may already hold the lock, in this process or in another. A waiter of such an owner must not wait
    * behind the waiters of other owners.
@@ -35,9 +37,21 @@ export interface Wish {
    * If set, the waiter sends nothing before this promise resolves, because Redis first has to know the lock's present
    * holder. If the promise rejects, the call rejects, too.
    */
-  readonly after?: Promise<void> | undefined
+  readonly recorded?: Promise<void> | undefined
   /** The async context of the call, in which listeners of its events run; undefined: nobody listens. */
   readonly context?: AsyncResource | undefined
+  /** When the call was made, in monotonic ms. */
+  readonly since: number
+  /** When the call was made, in ms of a clock that stands still while this process is stopped (`awake` in clock.ts). */
+  readonly begun: number
+  /** Whether Redis has answered an attempt of the call. */
+  answered: boolean
+  /**
+   * Receives the end of the wait, once, at `now`: the grant, an error, or undefined if the caller gave up or its single
+   * attempt was refused. May be called before `Requests.start` has returned. `handoff`: the ms from this client's own
+   * release to the grant, if the waiter waited for that release.
+   */
+  waited(end: Granted | Error | undefined, waiter: Waiter, now: number, handoff?: number): void
 }
 
 /** Where a waiter waits. */
@@ -52,7 +66,7 @@ export type Place =
   /** The waiter is fair and about to ask for a place in the queue. Redis has not received that request yet. */
   | 'announced'
   /** The waiter is fair and has asked for a place in the queue, but has no ticket yet. */
-  | 'joining'
+  | 'asking'
   /** The waiter is in the queue in Redis. If Redis loses the queue entry, the ticket restores the waiter's place. */
   | 'queued'
 
@@ -62,8 +76,7 @@ export type State = Place | 'holding' | 'over'
 /**
  * The effect of an event on a waiter, by its state.
  *
- *   again    The waiter must not use its grant, because the grant was taken away. The value says how the waiter asks
- *            again.
+ *   again    A grant must not be used, or only once Redis has proved it. The value says how the waiter asks again.
  *   grant    A reply, a message or a heartbeat brings a proven grant. `take`: the waiter uses it. `check`: the client
  *            asks Redis whether the hold still exists. `take-back`: the client gives the grant back.
  *   end      The caller gives up, or an attempt fails. Redis may have queued the waiter or granted it the lock. A
@@ -74,95 +87,93 @@ export const inState = {
   arriving: { again: 'stand', grant: 'take', end: 'asked' },
   standing: { again: 'try', grant: 'take', end: 'asked' },
   announced: { again: 'ignore', grant: 'take', end: 'asked' },
-  joining: { again: 'join', grant: 'take', end: 'leave' },
+  asking: { again: 'join', grant: 'take', end: 'leave' },
   queued: { again: 'look', grant: 'take', end: 'leave' },
   holding: { again: 'ignore', grant: 'check', end: 'ignore' },
   over: { again: 'ignore', grant: 'take-back', end: 'ignore' },
 } as const satisfies Record<State, unknown>
 
-/**
- * Called once, when the wait ends, at `now`: with the grant, with an error, or with undefined if the caller gave up or
- * its single attempt was refused. May be called before `Io.start` has returned.
- */
-export type Settle = (end: Granted | Error | undefined, waiter: Waiter, now: number) => void
+/** What messages do with a waiter (key.ts). */
+export interface WaiterKey extends HoldKey {
+  granted(waiter: Waiter, grant: Announced, now: number): void
+}
 
-/** Only the `KeyState` of its key may change a waiter. */
+/** A refusal, and when the waiter should have been granted the lock by the first estimate at its place in the queue. */
+export interface Refusal extends Refused {
+  /**
+   * In monotonic ms. After that, nothing is expected: each later estimate supposes that the holder ends like those before
+   * it. Undefined: nothing was estimated.
+   */
+  readonly due?: number
+}
+
+/** Only its key changes a waiter. */
 export class Waiter implements Listed<Waiter> {
-  readonly wish: Wish
-  /** When the call was made, in monotonic ms. */
-  readonly since: number
-  /** When the call was made, in ms of a clock that stands still while this process is stopped (`awake` in clock.ts). */
-  readonly begun: number
-  readonly settle: Settle
+  readonly claim: Claim
+  readonly call: Call
+  readonly key: WaiterKey
   state: State = 'arriving'
   list: Listed<Waiter>['list']
   before: Waiter | undefined
   after: Waiter | undefined
-  /** The waiter's ticket, while it is queued; otherwise ''. */
-  ticket = ''
-  /**
-   * Whether a message has announced a grant while the waiter was `joining`. Redis cannot be asked about it before the
-   * waiter has a ticket.
-   */
-  announced = false
-  /** Whether the caller has received the `waiting` event, because the waiter, or the head of its line, was refused. */
-  parked = false
-  /** Whether a rejection, or an event, has reported that Redis refuses this waiter's requests, or does not answer. */
-  reported = false
-  /** Whether Redis has answered an attempt of the call. */
-  answered = false
-  /** Whether a grant of this waiter has arrived only after its lease had ended. */
-  late = false
   /** How many attempts are unanswered. Redis may still grant them. */
   unanswered = 0
   /** The last refusal. It says why the waiter still waits. */
-  refusal: Refused | undefined
+  refusal: Refusal | undefined
   /**
-   * When the waiter should have been granted the lock, by the first estimate at its place in the queue, in monotonic ms.
-   * After that, nothing is expected: each later estimate supposes that the holder ends like those before it. Undefined:
-   * nothing was estimated.
+   * `parked`: the caller has received the `waiting` event, because the waiter, or the head of its line, was refused.
+   * `failure`: a rejection, or an event, has reported that Redis refuses this waiter's requests, or does not answer.
    */
-  due: number | undefined
+  told: 'nothing' | 'parked' | 'failure' = 'nothing'
+  /** Whether a grant of this waiter has arrived only after its lease had ended. */
+  late = false
   /**
-   * The time, in monotonic ms, when this client sent the newest request whose answer said that the waiter is queued.
-   * Before there is such an answer: the time when the waiter first asked for a place in the queue.
+   * The grant with this token was taken away before the waiter received it. `surely`: so were all grants before it.
+   * Otherwise a message says so, which may be forged.
    */
-  seen: number | undefined
-  /** According to a message, the grant with this token was taken away before the waiter received it; 0 if none. */
-  lost = 0
-  /** A grant needs at least this token: one with a smaller token was certainly taken away before it arrived. */
-  leastToken = 0
+  takenAway: { readonly token: number; readonly surely: boolean } | undefined
   /** The token of the waiter's hold; 0: the waiter has had none. */
   heldToken = 0
-  /** ms from this client's own release to the grant. Set only if the waiter waited for that release. */
-  handoff: number | undefined
 
-  constructor(wish: Wish, since: number, begun: number, settle: Settle) {
-    this.wish = wish
-    this.since = since
-    this.begun = begun
-    this.settle = settle
+  constructor(claim: Claim, call: Call, key: WaiterKey) {
+    this.claim = claim
+    this.call = call
+    this.key = key
   }
 
-  /** Called when an answer says that the waiter has to wait. */
+  get since(): number {
+    return this.call.since
+  }
+
   refused(refusal: Refused): void {
     const { position, sent, expected } = refusal
-    const known = position === this.refusal?.position && this.refusal.expected !== undefined
-    if (!known && expected !== undefined) this.due = sent + expected
-    this.refusal = refusal
-  }
-
-  get claim(): Claim {
-    return this.wish.claim
+    const last = this.refusal
+    const due = position === last?.position && last.expected !== undefined ? last.due : expected && sent + expected
+    this.refusal = due === undefined ? refusal : { ...refusal, due }
   }
 
   get waits(): boolean {
     return this.state !== 'holding' && this.state !== 'over'
   }
 
+  get parked(): boolean {
+    return this.told === 'parked'
+  }
+
   /** Whether the waiter has asked Redis for a place in the queue. */
   get inQueue(): boolean {
-    return this.state === 'joining' || this.state === 'queued'
+    return this.state === 'asking' || this.state === 'queued'
+  }
+
+  /** What a message says about a grant to this waiter. Returns whether the grant needs nothing more from this client. */
+  granted(grant: Announced, now: number): boolean {
+    this.key.granted(this, grant, now)
+    return true
+  }
+
+  /** A message says that the grant with this token was taken away. If it comes later, it must not be used. */
+  taken(token: number, why?: string): void {
+    this.takenAway = { token, surely: why !== undefined }
   }
 
   /**
@@ -176,8 +187,9 @@ export class Waiter implements Listed<Waiter> {
    */
   proven({ token, via, slots }: Announced, now: number): Granted | undefined {
     const { lease } = this.claim
-    const newer = token > (this.refusal?.clock ?? 0)
-    const deadline = surelyUntil(this.seen ?? this.since, lease)
+    const { clock, sent } = this.refusal ?? { clock: 0, sent: this.since }
+    const deadline = surelyUntil(sent, lease)
+    const newer = token > clock
     return newer && deadline - now >= lease / 2 ? { granted: true, token, deadline, via, slots } : undefined
   }
 }

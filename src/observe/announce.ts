@@ -5,10 +5,10 @@
 import { type Channel, channel } from 'node:diagnostics_channel'
 import type { EventEmitter } from 'eventemitter3'
 import type { ClientEventMap, ClientEvents } from '../events.ts'
-import type { Happenings, Observer } from '../kind-client.ts'
+import type { EventArguments, Observer } from '../kind-client.ts'
 
 /** For each event, a function that makes the event object from the data given to `Announcer.tell`. */
-const events: { readonly [E in keyof ClientEvents]: (...about: Happenings[E]) => ClientEvents[E] } = {
+const events: { readonly [E in keyof ClientEvents]: (...about: EventArguments[E]) => ClientEvents[E] } = {
   waiting: (waiter, locks) => {
     const { claim, refusal } = waiter
     const holder = locks.holder(waiter)
@@ -46,12 +46,12 @@ export class Announcer implements Observer {
     return false
   }
 
-  tell<E extends keyof ClientEvents>(name: E, ...about: Happenings[E]): void {
+  tell<E extends keyof ClientEvents>(name: E, ...about: EventArguments[E]): void {
     const diagnostics = channels[name]
     const published = diagnostics.hasSubscribers
     const heard = this.#emitter.listenerCount(name) > 0
     if (!published && !heard) return
-    const make: (...about: Happenings[E]) => ClientEvents[E] = events[name]
+    const make: (...about: EventArguments[E]) => ClientEvents[E] = events[name]
     const event = make(...about)
     if (published) diagnostics.publish(event)
     if (!heard) return

@@ -127,12 +127,12 @@ export function instrument(locks: LockClient, options: InstrumentOptions = {}): 
   }
   instrumented.get(locks)?.disable()
   const recorder = recorderOf(options)
-  // All locks of a client share one `caller` object, even if the client comes from another copy of this package.
-  const { caller } = (locks.mutex('any') as KeyedLock).calls
+  // All locks of a client share one `context` object, even if the client comes from another copy of this package.
+  const { context } = (locks.mutex('any') as KeyedLock).client
   const deafen = listen(locks, recorder)
-  caller.spectator = recorder
+  context.spectator = recorder
   const disable = () => {
-    if (caller.spectator === recorder) caller.spectator = undefined
+    if (context.spectator === recorder) context.spectator = undefined
     deafen()
     recorder.close()
   }

@@ -27,7 +27,7 @@ import {
 import { isError, LockTimeoutError } from '../errors.ts'
 import type { ClientEvents } from '../events.ts'
 import type { Lease } from '../key/lease.ts'
-import type { Spectator } from '../lock.ts'
+import type { Spectator } from '../kind-client.ts'
 import type { LockOptions } from '../options.ts'
 import { type HoldSpan, HoldSpans } from './hold-spans.ts'
 import type { Meters, Tally } from './meters.ts'
@@ -139,7 +139,7 @@ export class Recorder implements Spectator {
     this.#ending.clear()
   }
 
-  #begin({ kind, shared }: Parameters<Spectator['call']>[0], operation: string, key: string): Wait {
+  #begin({ name: kind, shared }: Parameters<Spectator['call']>[0], operation: string, key: string): Wait {
     const { tracer, common } = this.#means
     const from = context.active()
     const about: Attributes = { ...common, [names.key]: key, [names.kind]: kind || 'mutex' }

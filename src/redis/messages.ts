@@ -1,5 +1,5 @@
 /**
- * Messages, on channels to which lua/ publishes. Every message is only a hint (key/key-state.ts).
+ * Messages, on channels to which lua/ publishes. Every message is only a hint (key/key.ts).
  *
  *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> holds the lock now, after a release or after the
  *                                                   end of a lease (several waiters: "<id>,<id>… <token>,<token>…")

@@ -56,8 +56,8 @@ test.each([DAY, -DAY])(
   },
 )
 
-// This test fails if `if (this.#behind(this.#lookedAt) > 0) this.#ask(this.table.holds.values())` is removed in
-// src/key/keeping.ts: the holder of the fixed lease does not learn of its loss.
+// This test fails if `if (this.behind(this.#lookedAt) > 0) this.ask(this.#table.allHolds)` is removed in
+// src/key/renewals.ts: the holder of the fixed lease does not learn of its loss.
 test.for(kinds)(
   'the time of day of a process jumps past its leases: I8, it asks Redis about every hold at once ($kind)',
   async ({ peer: start, nameOf }, { key }) => {
@@ -96,9 +96,9 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // This test fails if `return this.lose(hold, 'Redis no longer knows this hold')` becomes `return` in
-  // src/key/keeping.ts: the holder is not notified before its own deadline. Even without this change, the lease ends
-  // early on the server, and the holder learns of this only by its next renewal. This is a limit of I1.
+  // This test fails if `return this.#listener.onUnknown(hold)` becomes `return` in src/key/renewals.ts: the holder is
+  // not notified before its own deadline. Even without this change, the lease ends early on the server, and the holder
+  // learns of this only by its next renewal. This is a limit of I1.
   test.for(kindsAndWays)(
     'forward, while a caller holds: I2 I4 I8, the next caller is granted, the holder is notified ($kind, fair: $fair)',
     async ({ fair, client }, { key }) => {
@@ -171,10 +171,10 @@ describe('the time of day of Redis steps', () => {
   )
 
   // This test fails if `if queued and not (holder and ends >= now) then` becomes `if false then` in lua/mutex/tend.lua:
-  // no waiter notices the lapsed lease. It also fails if `Math.min(ttl + AFTER_LAPSE, this.port.pause)` becomes `ttl +
-  // AFTER_LAPSE` in src/key/key-state.ts: the waiter notices the lapse a minute later. It also fails if `-- include:
-  // lapse` becomes `local more, word = false, 'expiry'` in lua/permits/tend.lua: no waiter notices the lapsed lease.
-  // Even without these changes, one delay cannot be prevented: a dead holder's lease lasts for its own length *and* the
+  // no waiter notices the lapsed lease. It also fails if `Math.min(ttl + AFTER_LAPSE, this.#port.pause)` becomes `ttl +
+  // AFTER_LAPSE` in src/key/key.ts: the waiter notices the lapse a minute later. It also fails if `-- include: lapse`
+  // becomes `local more, word = false, 'expiry'` in lua/permits/tend.lua: no waiter notices the lapsed lease. Even
+  // without these changes, one delay cannot be prevented: a dead holder's lease lasts for its own length *and* the
   // length of the step.
   test.each(kinds)(
     'back, while a dead process holds: I4, its lease is longer by the step, but not more; then the lock can be taken ($kind)',

@@ -20,9 +20,9 @@ const outages: Record<string, (proxy: FrameProxy) => unknown> = {
 }
 
 describe.each(Object.entries(outages))('the connection for messages %s', (_, begin) => {
-  // This test fails if `const timer = this.#clock.after(limit, resolve)` becomes `const timer =
-  // this.#clock.after(60_000, resolve)` in src/key/subscriptions.ts: until its subscription is confirmed, or a minute has passed,
-  // the waiter sends at most one request.
+  // This test fails if `const timer = this.#clock.after(limit, ` becomes `const timer = this.#clock.after(60_000, ` in
+  // src/key/requests.ts: until its subscription is confirmed, or a minute has passed, the waiter sends at most one
+  // request.
   test.each(kindsAndWays)(
     'I4: new waiters are granted by their own requests ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
@@ -40,7 +40,7 @@ describe.each(Object.entries(outages))('the connection for messages %s', (_, beg
 })
 
 // This test fails if `if (error.cause === undefined || isRefusal(error)) reject(error)` becomes `reject(error)` in
-// src/key/subscriptions.ts: the later call fails when the subscription that both calls share fails.
+// src/key/requests.ts: the later call fails when the subscription that both calls share fails.
 test('I6: a fair call outlasts an outage, although an earlier call has given up', async () => {
   const { locks, proxy } = await clientBehindProxy({ outageTimeout: 3_000, waiterTtl: 15_000 })
   proxy.refuse()

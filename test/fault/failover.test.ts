@@ -110,7 +110,7 @@ describe('failover to a replica that missed the grant', () => {
 })
 
 describe('failover to a replica that missed releases', () => {
-  // This test fails if `this.holding.endings.sendAgain(each => key === undefined || each === key)` is removed in
+  // This test fails if `this.withdrawals.sendAgain(each => key === undefined || each === key)` is removed in
   // src/kind-client.ts: the new master has a hold that ended on the old one, and nothing ends it before its lease does.
   test.each(kinds)('I4 I5: what was released is released there too, and what is held stays ($kind)', async kind => {
     const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene(kind)
@@ -133,10 +133,10 @@ describe('failover to a replica that missed releases', () => {
     expect(await kept.release()).toBe(true)
   })
 
-  // This test fails if `io.start(wish(), settled, ` becomes `io.start(call.waiter.wish, settled, ` in
-  // src/replicated.ts: the new master repeats the call's first grant, and the lease has the token of that grant. It
-  // also fails if `if (heldToken > 0) this.#listener.left({ key, id })` is removed in src/key/io.ts: the new master has
-  // the grants that were taken back until their leases end.
+  // This test fails if `const id = context.backend.ids.next()` becomes `const id = this.waiter?.claim.id ??
+  // context.backend.ids.next()` in src/call.ts: the new master repeats the call's first grant, and the lease has the
+  // token of that grant. It also fails if `if (heldToken > 0) this.recent?.add({ key, id })` is removed in
+  // src/key/withdrawals.ts: the new master has the grants that were taken back until their leases end.
   test.each(ways)('I2 I4: what replicas did not confirm is taken back there, too (fair: %s)', async fair => {
     const at = await scene(undefined, { ...patient, replicas: { min: 1, timeout: 1_000 } })
     const { replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = at

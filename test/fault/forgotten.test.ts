@@ -50,8 +50,8 @@ async function forget(way: Way, locks: LockClient, key: string): Promise<AbortSi
   return kept instanceof AbortSignal ? kept : undefined
 }
 
-// This test fails if `this.#forgotten.register(lease, hold)` is removed in src/key/keeping.ts: nothing is reported. It
-// also fails if `hold.lease = undefined` is removed in src/key/keeping.ts: the hold keeps its lease alive.
+// This test fails if `this.#forgotten.register(lease, hold)` is removed in src/key/renewals.ts: nothing is reported. It
+// also fails if `hold.lease = undefined` is removed in src/key/renewals.ts: the hold keeps its lease alive.
 test.each(Object.entries(ways))('the lease of %s: is reported once, and the lock stays taken', async (_, way) => {
   const locks = client()
   const key = freshKey()
@@ -75,8 +75,8 @@ test.each(Object.entries(ways))('the lease of %s: is reported once, and the lock
   expect(signal?.aborted ?? false).toBe(false)
 })
 
-// This test fails if `if (hold.state.is !== 'held' || hold.renewUntil <= this.clock.now()) return` is removed in
-// src/key/keeping.ts: a released lease is reported too.
+// This test fails if `if (hold.state.is !== 'held' || hold.renewUntil <= this.#clock.now()) return` is removed in
+// src/key/renewals.ts: a released lease is reported too.
 test('a lease that was released, is kept, or is fixed, is not reported', async ({ locks }) => {
   const errors = heard(locks, 'error')
   const kept = await locks.lock(freshKey())

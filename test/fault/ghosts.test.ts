@@ -80,8 +80,8 @@ describe('a request arrives after its client has given up the connection', () =>
     },
   )
 
-  // This test fails if `hold.state.is === 'releasing' && grant.token > hold.token` becomes `false` in src/key/holds.ts:
-  // the client does not give the second grant back, so that grant lasts until its lease ends.
+  // This test fails if `hold.state.is === 'releasing' && token > hold.token` becomes `false` in src/key/holds.ts: the
+  // client does not give the second grant back, so that grant lasts until its lease ends.
   test.for(kinds)(
     'a queued acquire, granted a second time while the release of the first grant is unanswered: I4, the second grant is given back at once ($kind)',
     async ({ client, clientBehindProxy }, { key }) => {

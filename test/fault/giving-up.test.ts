@@ -59,12 +59,11 @@ const hasRace = ({ kind, way, to }: (typeof races)[number], where?: Where) =>
 describe.each(Object.entries(delays))('%s', (_, where) => {
   // A client has two ways to end a grant that its waiter no longer wants: it sends a leave when the waiter gives up,
   // and it gives back a grant that arrives later. Either way is enough, so the test fails only if both are missing.
-  // This test fails if `if (leaves) this.port.leave(waiter)` is removed in src/key/key-state.ts and `if (meaning ===
-  // 'take-back') return this.port.leave(waiter)` becomes `if (meaning === 'take-back') return` in
-  // src/key/key-state.ts: an unfair caller that has given up keeps a grant that comes by a reply. It also fails if `if
-  // (leaves) this.port.leave(waiter)` is removed in src/key/key-state.ts and `.giveBack({ key: locks.keys.keyOf(lock)
-  // as string, id })` becomes `` in src/session.ts: a fair caller that has given up keeps a
-  // grant that comes by a message.
+  // This test fails if `if (leaves) this.#port.leave(waiter)` is removed in src/key/key.ts and `if (meaning ===
+  // 'take-back') return this.#port.leave(waiter)` becomes `if (meaning === 'take-back') return` in src/key/key.ts: an
+  // unfair caller that has given up keeps a grant that comes by a reply. It also fails if `if (leaves)
+  // this.#port.leave(waiter)` is removed in src/key/key.ts and `.giveBack({ key: locks.keys.keyOf(lock) as string, id
+  // })` becomes `` in src/session.ts: a fair caller that has given up keeps a grant that comes by a message.
   test.each(races.filter(race => hasRace(race, where)))(
     'a waiter that $way: I4 I6 I7, the lock passes to $to, nothing is left ($kind, fair: $fair)',
     async ({ way, fair, to, client, clientBehindProxy }) => {
@@ -116,7 +115,7 @@ async function refusedOr(locks: LockClient, outcome: Promise<unknown>): Promise<
 }
 
 // Two parts of the client can give the grant back, so only both changes together do harm. This test fails if `if
-// (leaves) this.port.leave(waiter)` is removed in src/key/key-state.ts and `.giveBack({ key: locks.keys.keyOf(lock) as
+// (leaves) this.#port.leave(waiter)` is removed in src/key/key.ts and `.giveBack({ key: locks.keys.keyOf(lock) as
 // string, id })` becomes `` in src/session.ts: the grant stays with a waiter that has left.
 test.for(kinds)(
   'a hundred waiters give up at once: I4 I7, the lock passes to the remaining waiter ($kind)',

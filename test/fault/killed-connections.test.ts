@@ -64,7 +64,7 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
     return result
   }
 
-  // This test fails if `this.io.look(key)` is removed in src/kind-client.ts: no client checks its locks after the
+  // This test fails if `this.requests.look(key)` is removed in src/kind-client.ts: no client checks its locks after the
   // reconnect. (The tests in which command connections are killed do not fail: after a reconnect of its command
   // connection, a client checks its locks anyway.) It also fails if `call.error = this.torn ?? error` becomes `return
   // this.#fail(call, new LockConnectionError('lost', error))` in src/redis/connection.ts: calls are rejected.
@@ -153,8 +153,8 @@ test('timeout: an idle client connects again without an event, and its next call
   expect(events).toEqual([[], []])
 })
 
-// This test fails if `this.io.look(key)` is removed in src/kind-client.ts: the client does not check its locks after
-// the reconnect.
+// This test fails if `this.requests.look(key)` is removed in src/kind-client.ts: the client does not check its locks
+// after the reconnect.
 test.each(kindsAndWays)(
   'CLIENT KILL of the subscriber just before the release, with it, or just after: I4, its waiter is granted ($kind, fair: $fair)',
   async ({ fair, client }) => {
@@ -196,8 +196,8 @@ describe('a subscriber is cut by client-output-buffer-limit', () => {
     return [...list.matchAll(/ omem=(\d+)/g)].map(([, bytes]) => Number(bytes))
   }
 
-  // This test fails if `this.io.look(key)` is removed in src/kind-client.ts: the client does not check its locks after
-  // the reconnect.
+  // This test fails if `this.requests.look(key)` is removed in src/kind-client.ts: the client does not check its locks
+  // after the reconnect.
   test.for(kindsAndWays)(
     'I1 I4: a waiter learns of a missed release once its client is back ($kind, fair: $fair)',
     async ({ fair, ...kind }, { key }) => {

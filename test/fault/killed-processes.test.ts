@@ -14,10 +14,10 @@ import { eventually } from '../kit/time.ts'
  */
 const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
 
-// This test fails if `Math.min(ttl + AFTER_LAPSE, this.port.pause)` becomes `this.port.pause` in
-// src/key/key-state.ts: the waiter notices too late that the lease has lapsed. It also fails if `-- include: lapse`
-// becomes `local more, word = false, 'expiry'` in lua/permits/acquire.lua and `-- include: lapse` becomes `local more,
-// word = false, 'expiry'` in lua/permits/tend.lua: the dead process's lock is never free.
+// This test fails if `Math.min(ttl + AFTER_LAPSE, this.#port.pause)` becomes `this.#port.pause` in src/key/key.ts: the
+// waiter notices too late that the lease has lapsed. It also fails if `-- include: lapse` becomes `local more, word =
+// false, 'expiry'` in lua/permits/acquire.lua and `-- include: lapse` becomes `local more, word = false, 'expiry'` in
+// lua/permits/tend.lua: the dead process's lock is never free.
 test.for(kindsAndWays)(
   'of the holder: I1 I4 I7, the next caller is granted when its lease ends, nothing is left ($kind, fair: $fair)',
   async ({ fair, client, peer: start }, { key }) => {

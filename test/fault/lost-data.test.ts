@@ -46,11 +46,11 @@ describe.each(Object.entries(losses))('%s', (name, lose) => {
   // string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: tokens are only counted, and the count
   // starts again after the loss (I2). (With fair callers the test does not fail. A waiter joins again with its old
   // ticket, which is larger than the token of the lost hold, and then gets a token that is larger than its ticket.) It
-  // also fails if `Math.min(ttl + AFTER_LAPSE, this.port.pause)` becomes `ttl + AFTER_LAPSE` in src/key/key-state.ts:
-  // no waiter asks before the time at which the lost lease would have ended (I4). It also fails if `return
-  // this.lose(hold, 'Redis no longer knows this hold')` becomes `renewed = this.clock.now() + question.ms` in
-  // src/key/keeping.ts: a missing hold counts as renewed, and the holder is never notified (I8). It also fails if `elseif
-  // holds == 0 then` becomes `elseif false then` in lua/shared/lapse.lua: a hold without a deadline never ends.
+  // also fails if `Math.min(ttl + AFTER_LAPSE, this.#port.pause)` becomes `ttl + AFTER_LAPSE` in src/key/key.ts: no
+  // waiter asks before the time at which the lost lease would have ended (I4). It also fails if `return
+  // this.#listener.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in src/key/renewals.ts: a
+  // missing hold counts as renewed, and the holder is never notified (I8). It also fails if `elseif holds == 0 then`
+  // becomes `elseif false then` in lua/shared/lapse.lua: a hold without a deadline never ends.
   test.for(losing(name))(
     'I2 I4 I5 I8: the next caller is granted a larger token; the holder is notified and harms no other caller ($kind, fair: $fair)',
     async ({ fair, client, nameOf }, { key }) => {
@@ -102,8 +102,8 @@ test.for(kinds)(
   },
 )
 
-// This test fails if `return this.lose(hold, 'Redis no longer knows this hold')` becomes `renewed = this.clock.now()
-// + question.ms` in src/key/keeping.ts: a missing hold counts as renewed, and the holder is never notified.
+// This test fails if `return this.#listener.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in
+// src/key/renewals.ts: a missing hold counts as renewed, and the holder is never notified.
 test.for(kinds)(
   'a restart without data: I2 I4 I8, processes are notified, and continue ($kind)',
   async ({ client, peer }, { key }) => {
@@ -125,8 +125,8 @@ test.for(kinds)(
 )
 
 describe.each(['', ':q', ':d'])('the key <lock>%s has the wrong type', suffix => {
-  // This test fails if `now - (waiter.seen ?? waiter.since) >= this.#patience` becomes `false` in src/key/io.ts: the
-  // fair waiter is never rejected.
+  // This test fails if `this.#outage.silent(key, begun, failure)` is removed in src/key/requests.ts: the fair waiter is
+  // never rejected.
   test.for(kinds.filter(({ kind }) => kind !== 'mutex' || suffix !== ':d'))(
     'I6 I8: holder and waiters settle with a clear error; the key is left alone; once it is deleted, the lock works again ($kind)',
     async ({ client, nameOf }, { key }) => {
@@ -161,8 +161,8 @@ describe.each(['', ':q', ':d'])('the key <lock>%s has the wrong type', suffix =>
   )
 })
 
-// This test fails if `return this.lose(hold, 'Redis no longer knows this hold')` becomes `renewed = this.clock.now()
-// + question.ms` in src/key/keeping.ts: a missing hold counts as renewed, and the holder is never notified.
+// This test fails if `return this.#listener.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in
+// src/key/renewals.ts: a missing hold counts as renewed, and the holder is never notified.
 test.for(kinds)(
   'a key expires because of an operator’s PEXPIRE: I4 I8, the effect is that of a deletion ($kind)',
   async ({ client, nameOf }, { key }) => {

@@ -152,8 +152,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   )
 })
 
-// This test fails if `if (leaves) this.port.leave(waiter)` is removed in src/key/key-state.ts: Redis has granted the
-// lock to the woken waiter, which has given up, so no other caller gets the lock.
+// This test fails if `if (leaves) this.#port.leave(waiter)` is removed in src/key/key.ts: Redis has granted the lock to
+// the woken waiter, which has given up, so no other caller gets the lock.
 test.for(kinds)(
   'of the attempt of a woken waiter that gives up: I4 I6 I7, the lock is passed on at once ($kind)',
   async ({ client, clientBehindProxy }, { key }) => {

@@ -23,8 +23,8 @@ function allMessages(proxy: FrameProxy, deed: 'drop' | 'hold' | 'twice') {
 describe('messages are lost', () => {
   const waiterTtl = 1_800
 
-  // This test fails if `Math.min(ttl + AFTER_LAPSE, this.port.pause)` becomes `ttl + AFTER_LAPSE` in
-  // src/key/key-state.ts: no waiter checks before the lease ends.
+  // This test fails if `Math.min(ttl + AFTER_LAPSE, this.#port.pause)` becomes `ttl + AFTER_LAPSE` in src/key/key.ts:
+  // no waiter checks before the lease ends.
   test.for(kindsAndWays)(
     'the message of a release: I4, the waiter notices within a heartbeat ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }, { key }) => {
@@ -41,9 +41,8 @@ describe('messages are lost', () => {
     },
   )
 
-  // This test fails if `return this.lose(hold, 'Redis no longer knows this hold')` becomes `renewed =
-  // this.clock.now() + question.ms` in src/key/keeping.ts: a missing hold counts as renewed, and the holder is never
-  // notified.
+  // This test fails if `return this.#listener.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in
+  // src/key/renewals.ts: a missing hold counts as renewed, and the holder is never notified.
   test.for(kinds)(
     'the message of a forced release: I8, the holder learns of it by its next renewal ($kind)',
     async ({ client, clientBehindProxy }, { key }) => {
@@ -59,9 +58,9 @@ describe('messages are lost', () => {
 })
 
 describe('every message comes twice', () => {
-  // This test fails if `const hold = this.table.holds.get(id)` becomes `const hold = undefined as Hold | undefined` in
-  // src/key/holds.ts: when the message comes again, the client releases the hold in Redis. (For unfair waiters, a
-  // second message only costs a request.)
+  // This test fails if `return this.keeper.onGrant(this, grant)` becomes `return false` in src/key/hold.ts: when the
+  // message comes again, the client releases the hold in Redis. (For unfair waiters, a second message only costs a
+  // request.)
   test.each(kindsAndWays)('I1 I5: there is one grant ($kind, fair: $fair)', async ({ fair, clientBehindProxy }) => {
     const key = freshKey()
     const parties = await Promise.all([clientBehindProxy(patient), clientBehindProxy(patient)])
@@ -84,8 +83,8 @@ describe('every message comes twice', () => {
   })
 })
 
-// This test fails if `if (waiter) {` becomes `if (waiter?.refusal) {` in src/key/holds.ts: the waiter's grant is
-// given back.
+// This test fails if `this.key.granted(this, grant, now)` becomes `if (this.refusal) this.key.granted(this, grant,
+// now)` in src/key/waiter.ts: the waiter's grant is given back.
 test.for(kinds)(
   'a grant comes before the reply that its waiter is queued: I4, the grant counts at once ($kind)',
   async ({ client, clientBehindProxy }, { key }) => {
@@ -137,7 +136,7 @@ describe('a grant comes late', () => {
     },
   )
 
-  // This test fails if `token > (this.refusal?.clock ?? 0)` becomes `true` in src/key/waiter.ts: two callers hold.
+  // This test fails if `token > clock` becomes `true` in src/key/waiter.ts: two callers hold.
   test.for(kinds)(
     'after the grant has lapsed, another caller holds, and the waiter has joined again: I1, the client does not believe the message ($kind)',
     async ({ client, clientBehindProxy, nameOf }, { key }) => {
@@ -230,9 +229,9 @@ describe('messages are forged', () => {
     },
   )
 
-  // This test fails if `this.#table.waiters.set(wish.claim.id, waiter)` is removed in src/key/io.ts: the client does
-  // not find the call to which the message belongs, and gives back the grant of this call. It also fails if `if
-  // (!waiter.inQueue) return` is removed in src/key/key-state.ts: the client believes the forged message.
+  // This test fails if `this.#table.addWaiter(waiter)` is removed in src/key/requests.ts: the client does not find the
+  // call to which the message belongs, and gives back the grant of this call. It also fails if `if (!waiter.inQueue)
+  // return` is removed in src/key/key.ts: the client believes the forged message.
   test.each([
     ['once', { timeout: 0 }],
     ['unfair', {}],
@@ -261,8 +260,8 @@ describe('messages are forged', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // This test fails if `hold.doubt(now)` becomes `this.lose(hold, '')` in src/key/keeping.ts: the client believes the
-  // forged message without a check.
+  // This test fails if `hold.doubt(now)` becomes `this.#listener.onUnknown(hold)` in src/key/renewals.ts: the client
+  // believes the forged message without a check.
   test.each(kinds)(
     'saying that a live hold is lost: I5, the client checks, and the hold continues ($kind)',
     async kind => {
@@ -278,10 +277,10 @@ describe('messages are forged', () => {
     },
   )
 
-  // This test fails if `this.#table.states.get(key)?.unlocked(this.#host.clock.now())` becomes `const state =
-  // this.#table.states.get(key); state?.found(state.head!, { granted: true, token: 1, deadline: 1e9, via: 'wakeup' },
-  // 0)` in src/kind-client.ts: the client believes the forged message without a check. It also fails if `if
-  // (!this.asking) this.#tryHead(now)` becomes `this.#tryHead(now)` in src/key/line.ts: each message costs a
+  // This test fails if `this.#table.keys.get(key)?.onUnlocked(this.context.clock.now())` becomes `const state =
+  // this.#table.keys.get(key); state?.granted(state.line.first!, { token: 1, deadline: 1e9, via: 'wakeup' }, 0)` in
+  // src/kind-client.ts: the client believes the forged message without a check. It also fails if `if
+  // (!this.#rounds.asking) this.#tryHead(now)` becomes `this.#tryHead(now)` in src/key/key.ts: each message costs a
   // request.
   test.each(kinds)(
     'saying that the lock is free: I1, no caller takes it, and hundreds of such messages cost few requests ($kind)',
@@ -309,10 +308,10 @@ describe('messages are forged', () => {
     },
   )
 
-  // This test fails if `return this.lose(hold, 'Redis no longer knows this hold')` becomes `renewed =
-  // this.clock.now() + question.ms` in src/key/keeping.ts: a missing hold counts as renewed, so the client never notices
-  // that its hold is forged. Such a forgery cannot be prevented: `inspect` shows the ids of waiters, so a user with the
-  // rights to read the queue *and* to publish can make a waiter believe that it was granted the lock.
+  // This test fails if `return this.#listener.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in
+  // src/key/renewals.ts: a missing hold counts as renewed, so the client never notices that its hold is forged. Such a
+  // forgery cannot be prevented: `inspect` shows the ids of waiters, so a user with the rights to read the queue *and*
+  // to publish can make a waiter believe that it was granted the lock.
   test.each(kinds)(
     'with the true id of a waiter: I8, the forged hold is noticed by its first renewal ($kind)',
     async kind => {

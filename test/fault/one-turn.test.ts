@@ -187,8 +187,8 @@ test('I9 a call makes one promise, that of its caller', async ({ locks }) => {
   await Promise.all(leases.map(lease => lease.release()))
 })
 
-// This test fails if `context: this.#host.observer.listening ? new AsyncResource('LOCK') : undefined,` is removed in
-// src/kind-client.ts.
+// This test fails if `this.context = context.observer.listening ? new AsyncResource('LOCK') : undefined` is removed in
+// src/call.ts.
 test('listeners of events run in the async context of their call', async () => {
   const locks = client()
   const contexts = new AsyncLocalStorage<string>()

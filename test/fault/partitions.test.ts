@@ -62,8 +62,8 @@ describe('a holder is cut off for longer than its lease', () => {
   )
 })
 
-// This test fails if `then + Math.min(1_000, hold.length / 10)` becomes `NEVER` in src/key/keeping.ts: the
-// renewal is not repeated, and so the lease is lost.
+// This test fails if `then + Math.min(1_000, hold.length / 10)` becomes `NEVER` in src/key/renewals.ts: the renewal is
+// not repeated, and so the lease is lost.
 test('a holder is cut off for less than its lease: I8, the holder keeps the lock, and no other caller gets it', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy({ lease: 3_000, outageTimeout: 800 })
@@ -81,7 +81,7 @@ test('a holder is cut off for less than its lease: I8, the holder keeps the lock
 
 describe('a waiter is cut off when its turn comes', () => {
   // This test fails if `newer && deadline - now >= lease / 2` becomes `true` in src/key/waiter.ts and `proven &&
-  // !this.port.mayBeOver(waiter, proven.deadline, now)` becomes `proven` in src/key/key-state.ts: the old message creates a
+  // !this.#port.mayBeOver(waiter, proven.deadline, now)` becomes `proven` in src/key/key.ts: the old message creates a
   // second holder.
   test.for(kinds)(
     'I1 I4: the next waiter is granted when the lease of the first waiter ends; once connected again, the first one continues to wait, and is granted ($kind)',
@@ -255,8 +255,8 @@ test('idle connections are dropped without a word: I6, the next calls are answer
 
 describe('all data is lost, on old and new connections', () => {
   // This test fails if `if (now - call.begun < this.#outageTimeout) break` becomes `break` in src/redis/connection.ts:
-  // calls stay pending. It also fails if `else this.#end(state, waiter, outOfReach((this.#now ?? silence)?.error as
-  // Error).of(state.key))` is removed in src/key/limits.ts: the parked waiters stay pending.
+  // calls stay pending. It also fails if `else this.#end(key, waiter, outOfReach((this.#now ?? key.silence)?.error as
+  // Error).of(key.key))` is removed in src/key/limits.ts: the parked waiters stay pending.
   test.each(directions)('going %s: I6 I7 I8, every promise settles within outageTimeout', async direction => {
     const outageTimeout = 1_000
     const [key, free] = [freshKey(), freshKey('free')]

@@ -164,7 +164,7 @@ test.for(kinds)(
 // This test fails if `redis.call('ZADD', queue, (table.unpack or unpack)(joins))` is removed in lua/mutex/tend.lua and
 // `redis.call('ZRANK', queue, waiters[i]) + 1` becomes `1` in lua/mutex/tend.lua: the waiter never joins the queue
 // again. It also fails if `newer && deadline - now >= lease / 2` becomes `true` in src/key/waiter.ts and `proven &&
-// !this.port.mayBeOver(waiter, proven.deadline, now)` becomes `proven` in src/key/key-state.ts: the waiter believes the
+// !this.#port.mayBeOver(waiter, proven.deadline, now)` becomes `proven` in src/key/key.ts: the waiter believes the
 // message about its lapsed grant. It also fails if `both > APART ? both : 0` becomes `0` in src/clock.ts and `if (ms >
 // APART) doubts.push({ at: now + this.#suspended, ms })` is removed in src/clock.ts, for the same reason.
 test.for(pauses.flatMap(by => kinds.map(each => ({ ...each, by }))))(

@@ -51,8 +51,8 @@ const tokensOf = (leases: readonly Lease[]) => leases.map(({ fencingToken }) => 
 const rising = (numbers: readonly number[]) => [...new Set(numbers)].sort((a, b) => a - b)
 
 describe('one release admits several waiters of another client by one message', () => {
-  // This test fails if `const hold = this.table.holds.get(id)` becomes `const hold = undefined as Hold | undefined` in
-  // src/key/holds.ts: when the message comes again, the client gives back live holds.
+  // This test fails if `return this.keeper.onGrant(this, grant)` becomes `return false` in src/key/hold.ts: when the
+  // message comes again, the client gives back live holds.
   test('that comes twice: I1 I2 I5, each waiter is granted once, in the order of the queue', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, {}, {}])
     const message = proxy.rule({ direction: 'down', name: 'handoff' }, 'twice')
@@ -82,9 +82,9 @@ describe('one release admits several waiters of another client by one message', 
     await allFree(client(), key, 3)
   })
 
-  // This test fails if `.giveBack({ key: locks.keys.keyOf(lock) as string, id })` becomes ``
-  // in src/session.ts and `if (leaves) this.port.leave(waiter)` is removed in src/key/key-state.ts: the permit for the
-  // waiter that has left is never used.
+  // This test fails if `.giveBack({ key: locks.keys.keyOf(lock) as string, id })` becomes `` in src/session.ts and `if
+  // (leaves) this.#port.leave(waiter)` is removed in src/key/key.ts: the permit for the waiter that has left is never
+  // used.
   test('that comes when one waiter has given up: I4 I7, its permit is passed on, and the other waiters keep theirs', async () => {
     const controller = new AbortController()
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, { signal: controller.signal }, {}])
@@ -160,8 +160,8 @@ test('the reply of a forced release is lost: I5 I8, the repeated request takes n
   const held = [await holder.semaphore(key, 3).lock(), await holder.semaphore(key, 3).lock({ permits: 2 })]
   const waits = await queued(other.semaphore(key, 3), [{}, { permits: 2 }])
   const lost = proxy.rule({ direction: 'down', name: 'forceRelease', times: 2 }, 'cut')
-  const { calls } = locks.semaphore(key, 3) as KeyedLock
-  expect(await within(3_000, calls.inspection(key).forceRelease(key))).toBe(true)
+  const { client: permits } = locks.semaphore(key, 3) as KeyedLock
+  expect(await within(3_000, permits.inspection(key).forceRelease(key))).toBe(true)
   expect(lost.count).toBe(2)
   const leases = await within(1_000, Promise.all(waits))
   await eventually(() => held.every(({ signal }) => signal.aborted))

@@ -89,9 +89,8 @@ describe.each(Object.entries(refusals))('%s', (_, { words, passes, begin, end })
   })
 
   // This test fails if `const answer = answers?.[i] ?? 'unknown'` becomes `const answer = answers?.[i] ?? 'lost'` in
-  // src/key/keeping.ts: a refused renewal counts as a lost lock. It also fails if `if (now - (waiter.seen ??
-  // waiter.since) >= this.#patience)` is removed in src/key/io.ts: the waiter gives up at the first heartbeat that is
-  // refused.
+  // src/key/renewals.ts: a refused renewal counts as a lost lock. It also fails if `Math.max(waiter.call.begun, since)
+  // + this.#patience` becomes `since` in src/key/limits.ts: the waiter gives up at the first heartbeat that is refused.
   test('I1 I4 I8: a refusal shorter than a lease: the holder keeps the lock, and the fair waiter its position', async () => {
     const { dir, redis, key, holder, queuing } = await scene()
     const held = await holder.lock(key)
@@ -107,8 +106,8 @@ describe.each(Object.entries(refusals))('%s', (_, { words, passes, begin, end })
   })
 
   // The end of a lease is noticed in two ways: by the client's own clock, and by asking Redis. This test fails if
-  // `this.#leaveBehind(hold, why)` is removed in src/key/keeping.ts and `this.lose(hold, 'Redis no
-  // longer knows this hold')` is removed in src/key/keeping.ts: the holder is not notified in either way.
+  // `this.#leaveBehind(hold, why)` is removed in src/key/holds.ts and `this.#lose(hold, 'Redis no longer knows this
+  // hold')` is removed in src/key/holds.ts: the holder is not notified in either way.
   test('I1 I4 I6 I8: a refusal longer than a lease: the holder is notified, and the next waiter is granted when the refusal ends', async () => {
     const { dir, redis, key, holder, queuing, parking } = await scene()
     const history = new Memory()

@@ -11,9 +11,10 @@ import { frameProxy, warm } from '../kit/proxies.ts'
 import { client, freshKey, ownServer, plainRedis, test } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
-// This test fails if `error === undefined && hold.remaining(now) > 0` becomes `hold.token > 0` in src/replicated.ts:
-// the call gets a lease that has ended. It also fails if `io.start(wish(), settled, ` becomes
-// `io.start(call.waiter.wish, settled, ` in src/replicated.ts: the call asks with the id that it has just taken back.
+// This test fails if `error === undefined && step.hold.remaining(now) > 0` becomes `step.hold.token > 0` in
+// src/replicated.ts: the call gets a lease that has ended. It also fails if `const id = context.backend.ids.next()`
+// becomes `const id = this.waiter?.claim.id ?? context.backend.ids.next()` in src/call.ts: the call asks with the id
+// that it has just taken back.
 test('I2: a hold that is taken away while replicas are asked does not count', async ({ key }) => {
   const master = await ownServer('--repl-diskless-sync-delay', '0')
   await ownServer('--replicaof', '127.0.0.1', String(master.port))
@@ -48,8 +49,8 @@ test('I2: a hold that is taken away while replicas are asked does not count', as
 
 // This test fails if `milliseconds: this.#outageTimeout,` becomes `milliseconds: 60_000,` in src/redis/replication.ts:
 // the call waits for the end of another call's confirmation, and only then begins to wait for its own. It also fails if
-// `askedAt ??= now` becomes `askedAt = Number.POSITIVE_INFINITY` in src/replicated.ts: the call's outageTimeout
-// begins a second time.
+// `call.replicasAsked ??= now` becomes `call.replicasAsked = Number.POSITIVE_INFINITY` in src/replicated.ts: the call's
+// outageTimeout begins a second time.
 test('I6: a confirmation that waits for another also ends within outageTimeout', async () => {
   const outageTimeout = 2_000
   const { url } = await ownServer()

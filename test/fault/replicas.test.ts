@@ -83,9 +83,9 @@ describe('with a replica that receives writes', () => {
     expect((await other.tryLock(key))?.held).toBe(true)
   })
 
-  // This test fails if `this.kind.replicated` becomes `false` in src/kind-client.ts: the replica becomes the master
-  // without the grant, and grants the lock again. (On a busy machine, the replica sometimes gets the grant in
-  // time. The test then passes in spite of the change.)
+  // This test fails if `kind.replicated` becomes `false` in src/kind-client.ts: the replica becomes the master without
+  // the grant, and grants the lock again. (On a busy machine, the replica sometimes gets the grant in time. The test
+  // then passes in spite of the change.)
   test('I1: a grant survives the failover', async () => {
     const { key, replica, careful, promote } = await scene()
     const lease = await careful(patient).lock(key)
@@ -97,9 +97,9 @@ describe('with a replica that receives writes', () => {
 })
 
 describe('with a replica that does not receive writes', () => {
-  // This test fails if `this.kind.replicated` becomes `false` in src/kind-client.ts: the attempt gets the lock,
-  // although no replica knows of it. It also fails if `io.leave(call.waiter)` is removed in
-  // src/replicated.ts: the lock is not free until the lease ends.
+  // This test fails if `kind.replicated` becomes `false` in src/kind-client.ts: the attempt gets the lock, although no
+  // replica knows of it. It also fails if `this.#requests.leave(waiter)` is removed in src/replicated.ts: the lock is
+  // not free until the lease ends.
   test.each(ways)('a single attempt rejects, and the lock is free (fair: %s)', async fair => {
     const { key, careful, careless, loseWrites } = await scene()
     const [locks, other] = [careful(), careless()]
@@ -111,9 +111,9 @@ describe('with a replica that does not receive writes', () => {
     expect(free.held).toBe(true)
   })
 
-  // This test fails if `now + PAUSE - (askedAt as number) >= patience` becomes `true` in src/replicated.ts: the call
-  // rejects at once. It also fails if `pause = clock.after(PAUSE, askAgain)` is removed in
-  // src/replicated.ts: the caller does not ask again.
+  // This test fails if `now + PAUSE - (call.replicasAsked as number) >= this.#patience` becomes `true` in
+  // src/replicated.ts: the call rejects at once. It also fails if `call.ask()` is removed in src/replicated.ts: the
+  // caller does not ask again.
   test.each(ways)('I4: a call continues to wait, and is granted when the replica is back (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites, heal } = await scene()
     const locks = careful()
@@ -128,9 +128,9 @@ describe('with a replica that does not receive writes', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // This test fails if `askedAt ??= now` becomes `askedAt = now` in src/replicated.ts: the call's
+  // This test fails if `call.replicasAsked ??= now` becomes `call.replicasAsked = now` in src/replicated.ts: the call's
   // outageTimeout begins again with each grant, so the call waits for ever. It also fails if
-  // `io.leave(call.waiter)` is removed in src/replicated.ts: the last grant is not undone.
+  // `this.#requests.leave(waiter)` is removed in src/replicated.ts: the last grant is not undone.
   test.each(ways)('I6: if the replica stays away, the call rejects after outageTimeout (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ outageTimeout: 800 })
@@ -142,8 +142,8 @@ describe('with a replica that does not receive writes', () => {
 
   // This test fails if `clock.after(timeout, ` becomes `clock.after(2 ** 30, ` in src/key/limits.ts: the call with a
   // timeout keeps waiting. It also fails if `audience.add(tell)` is removed in src/key/limits.ts: the call with a
-  // signal keeps waiting. It also fails if `io.leave(call.waiter)` is removed in src/replicated.ts: the
-  // grant to a caller that gave up is not undone.
+  // signal keeps waiting. It also fails if `this.#requests.leave(waiter)` is removed in src/replicated.ts: the grant to
+  // a caller that gave up is not undone.
   test.each(ways)('I6 I7: timeout and abort end the wait for a confirmation (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ replicas: { min: 1, timeout: 2_000 } })
@@ -161,11 +161,10 @@ describe('with a replica that does not receive writes', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // This test fails if `this.kind.replicated` becomes `false` in src/kind-client.ts: the first waiter gets the lock,
-  // although no replica knows of it. It also fails if `io.leave(call.waiter)` is removed in
-  // src/replicated.ts: the hand-off is not undone, and the next waiter does not get the lock. It also fails if
-  // `pause = clock.after(PAUSE, askAgain)` is removed in src/replicated.ts: the first waiter does not
-  // join the queue again.
+  // This test fails if `kind.replicated` becomes `false` in src/kind-client.ts: the first waiter gets the lock,
+  // although no replica knows of it. It also fails if `this.#requests.leave(waiter)` is removed in src/replicated.ts:
+  // the hand-off is not undone, and the next waiter does not get the lock. It also fails if `call.ask()` is removed in
+  // src/replicated.ts: the first waiter does not join the queue again.
   test.each(kinds)(
     'I4: a hand-off that the replica lacks is undone; the next waiter gets the lock, and the first joins again ($kind)',
     async kind => {
@@ -228,7 +227,7 @@ test('the right to WAIT is in the ACL rule, and is named if it is missing', asyn
   expect(await come('most', most)).toEqual({ errors: [], reason: expect.stringMatching(/NOPERM.*'wait'/) })
 })
 
-// This test fails if `call.waiter.wish.mode === 'once' || ` is removed in src/replicated.ts: the attempt is made again.
+// This test fails if `call.mode === 'once' || ` is removed in src/replicated.ts: the attempt is made again.
 test('a grant that lapses during its confirmation: I6, a single attempt ends without the lock, and gives the reason', async () => {
   const { key, replica, careful, careless } = await scene()
   const [locks, other] = [careful(patient), careless()]

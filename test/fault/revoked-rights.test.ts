@@ -84,9 +84,9 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await within(3_000, limited.close())
   })
 
-  // This test fails if `this.#leaveBehind(hold, why)` becomes `this.remove(hold)` in src/key/keeping.ts:
-  // the holder is not notified. It also fails if `if (now - (waiter.seen ?? waiter.since) >= this.#patience)` becomes
-  // `if (false)` in src/key/io.ts: fair waiters wait for ever.
+  // This test fails if `this.#leaveBehind(hold, why)` becomes `this.#remove(hold)` in src/key/holds.ts: the holder is
+  // not notified. It also fails if `this.#outage.silent(key, begun, failure)` is removed in src/key/requests.ts: fair
+  // waiters wait for ever.
   test('I1 I6 I8: a holder is notified when its lease runs out; its waiters are rejected; others get the lock', async () => {
     const { redis, limited, other, key } = await scene()
     const mine = await limited.lock(key)

@@ -73,9 +73,9 @@ describe('-BUSY, which refuses SELECT, while a client of database 3 connects', (
 
 describe.each(Object.entries(stalls))('%s for longer than the lease', (name, begin) => {
   // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 1_500` in src/clock.ts: the holder relies on
-  // its lease for too long. It also fails if `this.mayBeOver(waiter, answer.deadline, now) && waiter.waits && !asked.again`
-  // becomes `false` in src/key/io.ts: a call that was made during the stall receives a grant whose lease has already
-  // ended.
+  // its lease for too long. It also fails if `this.mayBeOver(waiter, answer.deadline, now) && waiter.waits &&
+  // !asked.again` becomes `false` in src/key/requests.ts: a call that was made during the stall receives a grant whose
+  // lease has already ended.
   test.each(waysOf[name] ?? ways)(
     'I1 I4 I8: the holder is notified in time, the next caller is granted when the stall ends (fair: %s)',
     async fair => {
@@ -270,10 +270,10 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
     await nothingLeft(redis, other, key)
   })
 
-  // This test fails if `this.#leaveBehind(hold, why)` is removed in src/key/keeping.ts and `if (renewed
-  // === 'lost') return this.lose(hold, 'Redis no longer knows this hold')` becomes `if (renewed === 'lost')
-  // return` in src/key/keeping.ts: the holder is not notified that the lease has ended. (With only the first change, the
-  // test may pass: as soon as Redis has read its data, it reports to the holder that the lease has ended.)
+  // This test fails if `this.#leaveBehind(hold, why)` is removed in src/key/holds.ts and `if (renewed === 'lost')
+  // return this.#listener.onUnknown(hold)` becomes `if (renewed === 'lost') return` in src/key/renewals.ts: the holder
+  // is not notified that the lease has ended. (With only the first change, the test may pass: as soon as Redis has read
+  // its data, it reports to the holder that the lease has ended.)
   test('I1 I4 I8: a lease that runs out during loading is lost, and the next waiter is granted after it', async () => {
     const { url, redis, reload } = await scene()
     const [holder, other] = [client(options, url), client(options, url)]

@@ -65,8 +65,8 @@ const faults = {
 
 describe.each(Object.entries(faults))('Redis %s', (_, fault) => {
   // This test fails if `unanswered && !blocking` becomes `false` in src/compose/all.ts: `tryLock` of several locks
-  // resolves to null. It also fails if `io.outage ?? unanswered` becomes `io.outage` in src/lock.ts: the error of a
-  // call that ran out of time does not say why.
+  // resolves to null. It also fails if `this.requests.outage ?? unanswered` becomes `this.requests.outage` in
+  // src/kind-client.ts: the error of a call that ran out of time does not say why.
   test('I6 no call says that another owner has the lock, whatever its kind and its timeout', async () => {
     const clients = await fault()
     const calls = Object.entries(locksOf(...clients)).flatMap(([kind, lock]) =>
@@ -85,9 +85,10 @@ describe.each(Object.entries(faults))('Redis %s', (_, fault) => {
   })
 })
 
-// This test fails if `else this.#single.asked(waiter)` becomes `else this.end(waiter, undefined)` in src/key/io.ts: a
-// call whose `timeout` is shorter than the first connection takes does worse than a single attempt. It also fails if
-// `this.#single.has(waiter)` becomes `false` in src/key/io.ts: a call for a lock that is taken waits on.
+// This test fails if `else this.#single.asked(waiter)` becomes `else this.end(waiter, undefined)` in
+// src/key/requests.ts: a call whose `timeout` is shorter than the first connection takes does worse than a single
+// attempt. It also fails if `this.#single.has(waiter)` becomes `false` in src/key/requests.ts: a call for a lock that
+// is taken waits on.
 test.each(Object.entries(ways))('I6 the first attempt of %s has a second for its answer', async (_, call) => {
   const { proxies, one, quorum } = await servers()
   const [taken, free] = [freshKey(), freshKey()]

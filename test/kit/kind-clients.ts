@@ -31,7 +31,7 @@ abstract class KindClient extends LockClient {
   }
 
   override async isLocked(key: string): Promise<boolean> {
-    return about(key, this.mutex(key).calls.inspection(key).isLocked(key))
+    return about(key, this.mutex(key).client.inspection(key).isLocked(key))
   }
 }
 

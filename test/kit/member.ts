@@ -42,12 +42,10 @@ export class Member {
 
   async lock(kind: typeof mutex | typeof flag, key: string, options: LockOptions = {}): Promise<Lease> {
     const request = callTermsOf(options, this.#settings)
-    // The two errors below have no details, because no test checks the details.
     const locks = this.session.locks(kind as typeof mutex)
-    return locks.acquire<never>(key, undefined, request, request.timeout === 0, {
-      refused: () => new Error('somebody else has it'),
-      failed: error => error,
-    })
+    const lease = await locks.begin(key, undefined, request, request.timeout === 0, false)
+    if (!lease) throw new Error('somebody else has it')
+    return lease
   }
 
   /** Reports for the mutex, the twin and the flag of this key, in this order, whether the lock is taken. */

@@ -8,7 +8,7 @@ import { Quorum } from '../../src/compose/quorum/quorum.ts'
 import type { Hold, Loss } from '../../src/key/hold.ts'
 import type { Lease } from '../../src/key/lease.ts'
 import { type Channel, CLIENT_ID_LENGTH, type Heir, type HoldName, type Passed } from '../../src/kind.ts'
-import type { Happenings, KindClient, Observer, Without } from '../../src/kind-client.ts'
+import type { EventArguments, KindClient, Observer } from '../../src/kind-client.ts'
 import { Mutex, mutex } from '../../src/kinds/mutex/mutex.ts'
 import { reading, writing } from '../../src/kinds/permits/read-write.ts'
 import { semaphore } from '../../src/kinds/permits/semaphore.ts'
@@ -37,8 +37,6 @@ export interface ClientWatcher {
  * a client together.
  */
 const stats = new Stats()
-
-const goesWithout: Without<undefined> = { refused: () => undefined, failed: error => error }
 
 /** Generates ids that follow from the seed and are readable in a trace. Real ids are random. */
 class Ids {
@@ -121,7 +119,7 @@ export class SimulatedClient implements Observer {
   readonly #all: readonly KindClient[]
   readonly #keys: Keys
   readonly #watcher: ClientWatcher
-  readonly #hears: { readonly [H in keyof Happenings]?: (...about: Happenings[H]) => void } = {
+  readonly #hears: { readonly [H in keyof EventArguments]?: (...about: EventArguments[H]) => void } = {
     acquired: hold => {
       const { claim, name, token, via } = hold
       this.holds.set(claim.id, hold)
@@ -196,11 +194,11 @@ export class SimulatedClient implements Observer {
     const { last } = this.#ids
     const locks = request.wants === READS || this.#all.length === 1 ? this.#all[0]! : this.#all[1]!
     const terms = this.#all.length > 1 ? { ...request, wants: undefined } : request
-    const outcome = locks.acquire(key, request.owner, terms, request.timeout === 0, goesWithout)
+    const outcome = locks.begin(key, request.owner, terms, request.timeout === 0, false)
     const id = this.#ids.last
     if (id !== last) this.calling.set(id, request)
     try {
-      return await outcome
+      return (await outcome) ?? undefined
     } finally {
       this.calling.delete(id)
     }
@@ -254,8 +252,8 @@ export class SimulatedClient implements Observer {
     }
   }
 
-  tell<H extends keyof Happenings>(what: H, ...about: Happenings[H]): void {
-    const hear: ((...about: Happenings[H]) => void) | undefined = this.#hears[what]
+  tell<H extends keyof EventArguments>(what: H, ...about: EventArguments[H]): void {
+    const hear: ((...about: EventArguments[H]) => void) | undefined = this.#hears[what]
     hear?.(...about)
   }
 

@@ -13,19 +13,18 @@
  *
  *   src/key/waiter.ts
  *     believes the message of a grant that is not newer than the refusal (I1)
- *   src/key/key-state.ts
+ *   src/key/key.ts
  *     ignores that another call of its owner holds the lock (I4); does not call `leave` after a caller has given up
  *     (I7); `takeBack` does nothing (I7), or does not look for the lease first (I1); never looks at a lock again (I4)
  *     gives a hold back that is lost and lasts only for its `minHold` (I1)
- *     `handOn` and `#heir`: hand the lock to an heir while a fair waiter of the same client is queued (I3), with less
+ *     `handOn` and `#nextHolder`: hand the lock to a waiter while a fair waiter of the same client is queued (I3), with less
  *     than half of the lease left (I1), with a new deadline (I1), after Redis has reported queued fair waiters (I3), or
  *     while the owner holds the lock twice (I8)
- *   src/key/line.ts
  *     does not try again after it has subscribed to the unlock channel (I4)
- *   src/key/tenure.ts
+ *   src/key/key-holds.ts
  *     begins a run of hand-offs although the owner has a name (I1); does not make a nested call wait until Redis has
  *     recorded the hand-off (re-entry)
- *   src/key/io.ts
+ *   src/key/requests.ts
  *     asks before it is subscribed to the inbox (I3); does not find a waiter before its request is answered (I1); does
  *     not say that a call was waiting before its owner began to read (re-entry)
  *   src/key/limits.ts
@@ -33,7 +32,7 @@
  *   src/key/holds.ts
  *     when an owner re-enters, prolongs a hold that has another token (I1); releases an id other than that of the run's
  *     hold (I5, I7); does not notify the line of the client's release (I4)
- *   src/key/keeping.ts
+ *   src/key/renewals.ts
  *     ignores the deadline (I8)
  *   src/key/run.ts
  *     issues a token twice (I2); counts no token of the block as used (I2); lets a run last 40 ms (I3)

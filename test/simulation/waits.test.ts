@@ -114,7 +114,7 @@ const places = [
 ]
 
 /**
- * The last line of `stand` in src/key/line.ts lets the client that has just released ask first, so without `fairAfter`
+ * The last line of `stand` in src/key/key.ts lets the client that has just released ask first, so without `fairAfter`
  * it nearly always wins: then the longest wait has no bound.
  */
 describe.each(places)('three processes that loop, $where', ({ distances }) => {

@@ -155,7 +155,7 @@ export class World implements Stage {
     const controller = abort === undefined ? undefined : new AbortController()
     const once = request.timeout === 0
     const terms = once
-      ? // If the grant arrives only after the lease has ended, the call sends a second request (src/key/io.ts).
+      ? // If the grant arrives only after the lease has ended, the call sends a second request (src/key/requests.ts).
         // The second request may take as long as the first, so the call has twice the time of one request. If the
         // process is stopped, the second request may follow the stop. So the call has the time of one request after it.
         { patience: 2 * outageTimeout, again: outageTimeout }

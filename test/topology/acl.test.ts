@@ -136,8 +136,8 @@ describe('without one of its rights', () => {
   }
   const one = ['~lock:*', '&lock:*', '+evalsha', '+hmget', '+hset', '+subscribe', '+time', '+zadd', '+zrank']
 
-  // This test fails if `waiter.reported = error instanceof LockConnectionError` is removed in src/key/key-state.ts: the
-  // cleanup after a refused call is refused, too, and an event reports that.
+  // This test fails if `if (error instanceof LockConnectionError) waiter.told = 'failure'` is removed in src/key/key.ts:
+  // the cleanup after a refused call is refused, too, and an event reports that.
   test.concurrent.each(one)('%s: a refused call has one report, its rejection', async right => {
     await using at = await scene('refused', without(right), await ownServer(), brief)
     const held = await at.other.lock('taken', { renew: true })
@@ -156,8 +156,8 @@ describe('without one of its rights', () => {
     expect(at.warnings.map(({ message }) => message)).toEqual([])
   })
 
-  // This test fails if `if (!waiter.reported) this.#failed(error)` is removed in src/key/cleanups.ts. It also fails if
-  // `waiter.reported = true` is removed there: the waiter is taken back twice, and each failure is reported.
+  // This test fails if `if (waiter.told !== 'failure') this.#listener.failed(error)` is removed in
+  // src/key/withdrawals.ts. It also fails if `waiter.told = 'failure'` is removed there: the waiter is taken back twice, and each failure is reported.
   test('a failure in the background, which no call reports, has one event', async () => {
     await using at = await scene('background', without('+zrem'), server, brief)
     const held = await at.other.lock('background')

@@ -11,7 +11,7 @@ const unreachable = new LockConnectionError('out of reach')
 describe('I6 a caller that gives up gets its answer at once', () => {
   test.for(['once', 'line', 'queue'] as const)('while its first request is unanswered: %s', async (mode, { at }) => {
     const waiter = await at.start({ id: 'A', mode })
-    at.io.end(waiter, undefined)
+    at.requests.end(waiter, undefined)
     expect(await now(waiter.outcome)).toBeUndefined()
     expect(at.left).toEqual(['A'])
   })
@@ -22,7 +22,7 @@ describe('I7 a request that fails after its caller has given up', () => {
     'may have run after it was taken back, so it is taken back again: %s',
     async (mode, { at }) => {
       const waiter = await at.start({ id: 'A', mode })
-      at.io.end(waiter, undefined)
+      at.requests.end(waiter, undefined)
       await at.kind.leaves.next.answer()
       await at.kind.attempts.next.fail(unreachable)
       expect(at.left).toEqual(['A', 'A'])
@@ -34,7 +34,7 @@ describe('I7 a request that fails after its caller has given up', () => {
 
 describe('I7 taking back', () => {
   test('is repeated until Redis has answered, and not after that', async ({ at }) => {
-    at.io.end(await at.parkedFair({ id: 'A' }), undefined)
+    at.requests.end(await at.parkedFair({ id: 'A' }), undefined)
     for (let failures = 1; failures <= 3; failures++) {
       expect(at.kind.leaves.count).toBe(failures)
       await at.kind.leaves.next.fail(unreachable)
@@ -48,7 +48,7 @@ describe('I7 taking back', () => {
   })
 
   test('stops and is reported as failed when everything has expired on its own', async ({ at }) => {
-    at.io.end(await at.parkedFair({ id: 'A' }), undefined)
+    at.requests.end(await at.parkedFair({ id: 'A' }), undefined)
     await at.kind.leaves.next.fail(unreachable)
     await at.clock.advance(1_000)
     expect(at.failures).toEqual([])
@@ -59,7 +59,7 @@ describe('I7 taking back', () => {
     expect(at.kind.leaves.count).toBe(2)
   })
 
-  // This test fails if `waiter.reported = error instanceof LockConnectionError` is removed in src/key/key-state.ts.
+  // This test fails if `if (error instanceof LockConnectionError) waiter.told = 'failure'` is removed in src/key/key.ts.
   test('is not reported as failed after a call that was rejected for such a failure', async ({ at }) => {
     const waiter = await at.start({ id: 'A' })
     await at.kind.attempts.next.fail(unreachable)
@@ -69,11 +69,11 @@ describe('I7 taking back', () => {
     expect(at.failures).toEqual([])
   })
 
-  // This test fails if `waiter.reported = true` is removed in src/key/cleanups.ts.
+  // This test fails if `waiter.told = 'failure'` is removed in src/key/withdrawals.ts.
   test('that fails twice is reported as failed once', async ({ at }) => {
     const waiter = await at.parkedFair({ id: 'A' })
     await at.clock.advance(HEARTBEAT)
-    at.io.end(waiter, undefined)
+    at.requests.end(waiter, undefined)
     await at.kind.tends.next.answer(at.tended([1]))
     at.clock.block(LEASE + WAITER_TTL)
     expect(at.kind.leaves.open).toHaveLength(2)
@@ -83,7 +83,7 @@ describe('I7 taking back', () => {
 
   test('is repeated if the request runs after it and is queued', async ({ at }) => {
     const waiter = await at.start({ id: 'A', mode: 'queue' })
-    at.io.end(waiter, undefined)
+    at.requests.end(waiter, undefined)
     await at.kind.leaves.next.answer()
     await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: '5' }))
     expect(at.left).toEqual(['A', 'A'])
@@ -92,8 +92,8 @@ describe('I7 taking back', () => {
 
   test('is repeated if a heartbeat runs after it and joins the queue again or finds a grant', async ({ at }) => {
     const waiters = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' })]
-    at.io.look()
-    for (const waiter of waiters) at.io.end(waiter, undefined)
+    at.requests.look()
+    for (const waiter of waiters) at.requests.end(waiter, undefined)
     for (const call of at.kind.leaves.open) await call.answer()
     await at.kind.tends.next.answer(at.tended([1, at.granted({ via: 'handoff' })]))
     expect(at.left).toEqual(['A', 'B', 'A', 'B'])
@@ -103,16 +103,16 @@ describe('I7 taking back', () => {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
     at.message('A', 100, 'handoff')
-    expect(at.table.holds.get('A')).toBeDefined()
-    at.io.end(waiter, undefined)
+    expect(at.table.hold('A')).toBeDefined()
+    at.requests.end(waiter, undefined)
     await settled()
     expect(at.left).toEqual([])
     expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
   })
 })
 
-// This test fails if `if (used) this.#listener.release(claim)` becomes `if (!claim) this.#listener.release(claim)` in
-// src/key/io.ts.
+// This test fails if `if (used) this.#withdrawals.release(claim)` becomes `if (!claim) this.#withdrawals.release(claim)`
+// in src/key/requests.ts.
 test('a hold that has ended is released, and not taken back, if its first request fails: its minHold lasts', async ({
   at,
 }) => {
@@ -139,7 +139,7 @@ describe('I7 a waiter that goes into the queue while its unfair attempt is still
   test('is taken back if it gives up after the refusal of the unfair attempt', async () => {
     const { at, waiter, unfair } = await twoAttempts()
     await unfair.answer(at.refused())
-    at.io.end(waiter, undefined)
+    at.requests.end(waiter, undefined)
     expect(at.left).toEqual(['A'])
   })
 
@@ -148,7 +148,7 @@ describe('I7 a waiter that goes into the queue while its unfair attempt is still
     await fair.answer(at.refused({ position: 3, ticket: '5' }))
     await unfair.answer(at.refused())
     expect(waiter.refusal).toMatchObject({ position: 3 })
-    at.io.end(waiter, undefined)
+    at.requests.end(waiter, undefined)
     expect(at.left).toEqual(['A'])
   })
 
@@ -168,7 +168,7 @@ describe('close', () => {
     async ask => {
       const at = new Waiting()
       const waiter = await at.start({ id: 'A', ...ask })
-      const closed = at.io.close()
+      const closed = at.close()
       expect(await now(waiter.outcome)).toBeInstanceOf(LockClosedError)
       expect(at.left).toEqual(['A'])
       expect(await now(closed)).toBe('pending')
@@ -179,7 +179,7 @@ describe('close', () => {
 
   test('does not repeat what fails, and reports it', async ({ at }) => {
     await at.parkedFair({ id: 'A' })
-    const closed = at.io.close()
+    const closed = at.close()
     const error = new LockClosedError(KEY)
     await at.kind.leaves.next.fail(error)
     expect(await now(closed)).toBeUndefined()

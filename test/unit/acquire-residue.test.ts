@@ -1,6 +1,7 @@
 /** Tests that a wait leaves nothing in the client, in whatever way it ends: no waiter, no timer and no channel (I7). */
 import { describe, expect } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
+import { Waiter } from '../../src/key/waiter.ts'
 import { settled } from './promises.ts'
 import { HEARTBEAT, KEY, NOTHING, OUTAGE, test, Waiting } from './waiting.ts'
 
@@ -46,18 +47,18 @@ const endings: Record<string, (at: Waiting) => Promise<void>> = {
   },
   'giving up while asking': async at => {
     const waiter = await at.start({ id: 'A' })
-    at.io.end(waiter, undefined)
+    at.requests.end(waiter, undefined)
     await at.kind.leaves.next.answer()
     await at.kind.attempts.next.answer(at.refused())
   },
   'giving up in the line': async at => {
     const waiters = [await at.parkedHead({ id: 'A' }), await at.start({ id: 'B' })]
-    for (const waiter of waiters.reverse()) at.io.end(waiter, undefined)
+    for (const waiter of waiters.reverse()) at.requests.end(waiter, undefined)
   },
   'giving up in the queue, during a heartbeat': async at => {
     const waiter = await at.parkedFair({ id: 'A' })
     await at.clock.advance(HEARTBEAT)
-    at.io.end(waiter, undefined)
+    at.requests.end(waiter, undefined)
     await at.kind.leaves.next.answer()
     await at.kind.tends.next.answer(at.tended([1]))
     await at.kind.leaves.next.answer()
@@ -75,9 +76,9 @@ const endings: Record<string, (at: Waiting) => Promise<void>> = {
   },
   'an outage': async at => {
     await at.parkedHead({ id: 'A' })
-    at.io.disconnected(unreachable)
+    at.requests.onDisconnected(unreachable)
     await at.clock.advance(OUTAGE)
-    at.io.reconnected()
+    at.requests.onReconnected()
     for (const call of at.kind.attempts.open) await call.fail(unreachable)
     for (const call of at.kind.leaves.open) await call.answer()
   },
@@ -86,7 +87,7 @@ const endings: Record<string, (at: Waiting) => Promise<void>> = {
     await at.start({ id: 'B' })
     await at.parkedFair({ id: 'C' })
     await at.start({ id: 'D', mode: 'queue' })
-    const closed = at.io.close()
+    const closed = at.close()
     for (const call of at.kind.leaves.open) await call.answer()
     await closed
     await at.kind.attempts.next.fail(new LockClosedError())
@@ -99,7 +100,7 @@ describe('I7 nothing is left in the client after', () => {
     await endings[name]?.(at)
     await settled()
     expect(at.residue).toEqual(NOTHING)
-    expect(['A', 'B', 'C', 'D'].filter(id => at.table.waiters.has(id))).toEqual([])
+    expect(['A', 'B', 'C', 'D'].filter(id => at.named.get(id) instanceof Waiter)).toEqual([])
     const sent = at.kind.attempts.count + at.kind.tends.count + at.kind.leaves.count
     await at.clock.advance(60_000)
     expect(at.kind.attempts.count + at.kind.tends.count + at.kind.leaves.count).toBe(sent)
@@ -109,7 +110,7 @@ describe('I7 nothing is left in the client after', () => {
 test('I7 a subscription that fails after its waiter has left does not take the channel from a waiter that came later', async () => {
   const at = new Waiting()
   at.channels.slow = true
-  at.io.end(await at.start({ id: 'A', mode: 'queue' }), undefined)
+  at.requests.end(await at.start({ id: 'A', mode: 'queue' }), undefined)
   await at.start({ id: 'B', mode: 'queue' })
   const [first, second] = at.channels.hearings.open
   await second?.answer()
@@ -119,8 +120,8 @@ test('I7 a subscription that fails after its waiter has left does not take the c
 
 test('I7 a connection that is lost after close leaves no timer', async ({ at }) => {
   await at.parkedFair({ id: 'A' })
-  const closed = at.io.close()
-  at.io.disconnected(unreachable)
+  const closed = at.close()
+  at.requests.onDisconnected(unreachable)
   await at.kind.leaves.next.fail(unreachable)
   await closed
   expect(at.residue).toEqual(NOTHING)
@@ -128,8 +129,8 @@ test('I7 a connection that is lost after close leaves no timer', async ({ at }) 
 
 test('I7 a close during an outage leaves no timer', async ({ at }) => {
   await at.parkedFair({ id: 'A' })
-  at.io.disconnected(unreachable)
-  const closed = at.io.close()
+  at.requests.onDisconnected(unreachable)
+  const closed = at.close()
   for (const call of at.kind.leaves.open) await call.fail(unreachable)
   for (const call of at.kind.tends.open) await call.fail(unreachable)
   await closed

@@ -26,41 +26,41 @@ function counted<T extends object>(objects: Iterable<T>, name: keyof T): () => n
   return () => looks
 }
 
-// This test fails if `for (const waiter of this.reentrants?.get(owner) ?? [])` becomes `for (const waiter of [...this.line,
-// ...this.queue].filter(({ claim }) => claim.owner === owner))` in src/key/key-state.ts.
+// This test fails if `for (const waiter of this.#reentrants?.get(owner) ?? [])` becomes `for (const waiter of [...this.line,
+// ...this.queue].filter(({ claim }) => claim.owner === owner))` in src/key/key.ts.
 test.each(['line', 'queue'] as const)('owners that enter a lock for which others wait in the %s', async mode => {
   const at = new Waiting()
   const waiters = []
   for (let i = 0; i < MANY; i++) waiters.push(await at.start({ id: `${i}`, owner: `${i}`, mayReenter: true, mode }))
   while (at.asking.length > 0) await at.kind.attempts.next.answer(at.refused({ ticket: '7', position: 1 }))
-  const looks = counted(waiters, 'wish')
+  const looks = counted(waiters, 'call')
   for (let i = 0; i < MANY; i++) at.entered(KEY, `another ${i}`)
   await settled()
   expect(looks()).toBeLessThan(10 * MANY)
 })
 
-// This test fails if `if (!this.#grants) {` becomes `{` in src/key/tenure.ts, and for one owner if ` && !hold.taken` is
-// removed in src/key/keeping.ts.
+// This test fails if `if (!this.#grants) {` becomes `{` in src/key/key-holds.ts, and for one owner if `if
+// (!hold.forced) ` is removed in src/key/holds.ts.
 test.each([
   ['many owners', {}],
   ['one owner', { owner: 'ours', token: 1 }],
 ])('forced releases of the holds of %s', async (_, grant) => {
   const at = new Leases()
   for (let i = 0; i < MANY; i++) at.hold({ id: `${i}`, key: KEY, ...grant })
-  const looks = counted(at.table.holds.values(), 'token')
-  for (let i = 0; i < MANY; i++) at.holding.taken(`${i}`)
+  const looks = counted(at.table.allHolds, 'token')
+  for (let i = 0; i < MANY; i++) at.lost(`${i}`, 1)
   await settled()
   expect(looks()).toBeLessThan(20 * MANY)
 })
 
-// This test fails if `same.push(hold)` becomes `same[0] = hold` in src/key/tenure.ts.
+// This test fails if `same.push(hold)` becomes `same[0] = hold` in src/key/key-holds.ts.
 test('a forced release also takes the holds of calls whose owner is a call that gave none', () => {
   const at = new Leases()
   for (const id of ['outer', 'inner']) at.hold({ id, key: KEY, owner: 'outer', token: 1 })
   at.hold({ id: 'other', key: KEY, token: 2 })
-  at.holding.taken('outer')
-  const holds = at.table.holds.values().sort((a, b) => a.number - b.number)
-  expect(holds.map(({ taken }) => taken)).toEqual([true, true, false])
+  at.lost('outer', 1)
+  const holds = at.table.allHolds
+  expect(holds.map(({ forced }) => forced)).toEqual([true, true, false])
 })
 
 // This test fails if `[...(this.#sharing.get(sharedBy(claim)) ?? [])]` becomes `[...this.#all.values()]` in

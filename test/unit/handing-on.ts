@@ -2,7 +2,7 @@
 import { test as base } from 'vitest'
 import { surelyUntil } from '../../src/clock.ts'
 import { Lease } from '../../src/key/lease.ts'
-import type { Waiter, Wish } from '../../src/key/waiter.ts'
+import type { Call as LockCall, Waiter } from '../../src/key/waiter.ts'
 import type { Claim, Granted, Refused } from '../../src/kind.ts'
 import type { Beside, Call } from './fake-kind.ts'
 import { settled } from './promises.ts'
@@ -15,7 +15,7 @@ export const FIRST = 10_000
 
 interface Ask {
   id: string
-  mode?: Wish['mode']
+  mode?: LockCall['mode']
   lease?: number
   owner?: string
   fairAfter?: number
@@ -48,22 +48,32 @@ export class HandingOn extends Room {
   /** Makes a call, and returns at once. No microtask that the call starts has run by then. */
   begin({ id, mode = 'line', lease = LEASE, owner, fairAfter, timeout, renew = true }: Ask): Asker {
     const claim = { key: KEY, id, owner: owner ?? id, label: 'this client', lease, headStart: 0 }
-    const after = owner === undefined ? undefined : this.holding.record(KEY, owner)
-    const wish = { claim, mode, fairAfter, timeout, mayReenter: owner !== undefined, after }
+    const recorded = owner === undefined ? undefined : this.holding.record(KEY, owner)
     const asker: { -readonly [K in keyof Asker]: Asker[K] } = {
       id,
       waiter: undefined!,
       lease: undefined,
       end: undefined,
     }
-    asker.waiter = this.io.start(wish, (end, { since }, now) => {
-      if (end instanceof Error || !end) {
-        asker.end = end ?? 'quit'
-        return
-      }
-      const hold = this.holding.take({ claim, since, renew, maxHold: Number.POSITIVE_INFINITY }, end, now)
-      asker.lease = new Lease(hold, this.holding)
-      this.tell('acquired', id)
+    const since = this.clock.now()
+    asker.waiter = this.requests.start(claim, {
+      mode,
+      fairAfter,
+      timeout,
+      mayReenter: owner !== undefined,
+      recorded,
+      since,
+      begun: this.requests.begunAt(since),
+      answered: false,
+      waited: (end, { key }, now) => {
+        if (end instanceof Error || !end) {
+          asker.end = end ?? 'quit'
+          return
+        }
+        const hold = this.holding.take({ claim, since, renew, maxHold: Number.POSITIVE_INFINITY }, key, end, now)
+        asker.lease = new Lease(hold)
+        this.tell('acquired', id)
+      },
     })
     return asker
   }
@@ -118,7 +128,7 @@ export class HandingOn extends Room {
   get residue() {
     this.rest()
     const { table, clock, channels } = this
-    return { waiting: table.waiting, leases: table.holds.size, timers: clock.armed, channels: channels.users }
+    return { waiting: table.waiting, leases: table.holds, timers: clock.armed, channels: channels.users }
   }
 
   override tell(what: string, id: string): void {

@@ -25,7 +25,7 @@ describe('release', () => {
     const [first, second] = [quiet(lease.release()), lease.release()]
     await at.kind.releases.next.fail(unreachable)
     expect([await now(first), await second, await lease.release()]).toEqual([unreachable.of(lease.key), false, false])
-    expect(at.table.holds.size).toBe(0)
+    expect(at.table.holds).toBe(0)
   })
 
   test('I6 that is unanswered at the deadline resolves false; the hold has ended, and is not reported as lost', async () => {
@@ -37,7 +37,7 @@ describe('release', () => {
     await at.clock.advance(1)
     expect(await now(released)).toBe(false)
     await at.kind.releases.next.answer({ ended: false })
-    expect([lease.held, at.gone, at.table.holds.size]).toEqual([false, [], 0])
+    expect([lease.held, at.gone, at.table.holds]).toEqual([false, [], 0])
   })
 })
 

@@ -41,16 +41,16 @@ export class Leases extends Room {
     const { deadline = surelyUntil(since, length) } = grant
     const claim = { key, id, owner, label: '', lease: length, headStart: 0 }
     const asked = { claim, since, renew, maxHold }
-    this.table.of(key)
-    const hold = this.holding.take(asked, { granted: true, token, deadline, via, around: grant.around }, since)
-    const lease = new Lease(hold, this.holding)
+    const of = this.table.of(key)
+    const hold = this.holding.take(asked, of, { granted: true, token, deadline, via, around: grant.around }, since)
+    const lease = new Lease(hold)
     this.#holds.set(lease, hold)
     return lease
   }
 
   /** Reports that these leases may be gone. */
   doubt(...leases: Lease[]): void {
-    for (const lease of leases) this.holding.doubt(this.#holds.get(lease)!.name.id)
+    for (const lease of leases) this.holding.doubt(this.#holds.get(lease)!)
   }
 
   /** Ids of the holds that were ended in Redis. */

@@ -34,7 +34,7 @@ test('I4 after a wake-up all of them ask, more at once in each round as long as 
   at.unlocked(KEY)
   await settled()
   expect(await rounds(at)).toEqual([1, 1, 2, 4, 8, 4])
-  expect(at.table.states.get(KEY)?.waiting ?? 0).toBe(0)
+  expect(at.table.keys.get(KEY)?.waiting ?? 0).toBe(0)
 })
 
 test('I9 the first refusal ends the round, and one waiter asks at the next wake-up', async () => {
@@ -81,11 +81,11 @@ test('I4 I9 if the head wanted more than was free and gives up, the next waiter 
   const large = await at.parkedHead({ id: 'large', wants: '2/2' })
   const small = await at.start({ id: 'small', wants: '1/2' })
   await at.start({ id: 'another', wants: '1/2' })
-  at.io.end(large, undefined)
+  at.requests.end(large, undefined)
   await settled()
   expect(at.asking).toEqual(['small'])
   await at.kind.attempts.next.answer(at.refused())
-  at.io.end(small, undefined)
+  at.requests.end(small, undefined)
   await settled()
   expect(at.asking).toEqual([])
 })

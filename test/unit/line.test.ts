@@ -18,7 +18,7 @@ async function unheard() {
   await at.grantNext()
   await at.channels.hearings.next.answer()
   await at.grantNext(20_000)
-  at.io.end(gone.waiter, undefined)
+  at.requests.end(gone.waiter, undefined)
   void leaseOf(a).release()
   await at.released()
   at.rest()

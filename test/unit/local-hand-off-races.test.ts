@@ -26,7 +26,7 @@ describe('if an answer comes after its waiter was handed the lock,', () => {
     const { at, lease } = await askedMeanwhile()
     await at.grantNext(FIRST + 5_000)
     expect(at.left).toEqual(['B'])
-    expect([lease.held, lease.fencingToken, at.table.holds.size]).toEqual([true, FIRST + 1, 1])
+    expect([lease.held, lease.fencingToken, at.table.holds]).toEqual([true, FIRST + 1, 1])
     expect(at.told.filter(told => told === 'acquired B').length).toBe(1)
   })
 
@@ -67,8 +67,9 @@ describe('listeners that act at once', () => {
     let closed = false
     at.heard = what => {
       if (what !== 'released') return
-      void at.io.close()
-      void at.holding.releaseAll().then(() => {
+      void at.requests.close()
+      const released = at.holding.releaseAll().then(() => at.withdrawals.close())
+      void released.then(() => {
         closed = true
       })
     }
@@ -94,7 +95,7 @@ describe('listeners that act at once', () => {
     const [a] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     at.heard = (what, id) => {
       if (what !== 'acquired' || id !== 'B') return
-      void at.io.close()
+      void at.requests.close()
       void at.holding.releaseAll()
     }
     void leaseOf(a!).release()
@@ -110,7 +111,7 @@ describe('I7 a close in the middle of a run', () => {
   test('ends the waiters, and releases the hold under the id that Redis knows', async ({ at }) => {
     const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     void leaseOf(a!).release()
-    const closed = Promise.all([at.io.close(), at.holding.releaseAll()])
+    const closed = Promise.all([at.requests.close(), at.holding.releaseAll()])
     expect(c!.end).toMatchObject({ code: 'ERR_LOCK_CLOSED' })
     expect(leaseOf(b!).held).toBe(false)
     await settled()
@@ -131,7 +132,7 @@ describe('I8 a lock that is lost in the middle of a run', () => {
     const at = new HandingOn()
     const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     void leaseOf(a!).release()
-    at.holding.doubt('A')
+    at.holding.doubt(at.table.hold('A')!)
     await at.clock.advance(0)
     await at.kind.renewals.next.answer(['lost'])
     return { at, a, b, c }

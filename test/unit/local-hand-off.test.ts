@@ -126,7 +126,7 @@ describe('a lease is not handed on', () => {
 
   test('I8 while it may be gone, according to a message', async ({ at }) => {
     const askers = await at.run({ id: 'A' }, { id: 'B' })
-    at.holding.doubt('A')
+    at.holding.doubt(at.table.hold('A')!)
     await expectNotHandedOn(at, askers)
   })
 

@@ -85,7 +85,7 @@ describe('a renewal without an answer', () => {
     await at.kind.renewals.next.answer([at.clock.now() + LENGTH])
     expect([lease.held, lease.remaining()]).toEqual([false, 0])
     expect(at.renewed).toEqual([])
-    expect(at.table.holds.size).toBe(0)
+    expect(at.table.holds).toBe(0)
   })
 })
 
@@ -318,7 +318,7 @@ describe('I7 nothing is left', () => {
     await done
     await at.clock.advance(THIRD)
     await at.kind.renewals.next.answer(['lost'])
-    expect(at.table.holds.size).toBe(0)
+    expect(at.table.holds).toBe(0)
   })
 
   test('no timer, after close', async ({ at }) => {

@@ -4,11 +4,10 @@ import type { Backend } from '../../src/backend.ts'
 import { surelyUntil } from '../../src/clock.ts'
 import { LockClosedError, LockConnectionError, LockTimeoutError } from '../../src/errors.ts'
 import type { Lease } from '../../src/key/lease.ts'
+import type { KindClient } from '../../src/kind-client.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
-import { Calls } from '../../src/lock.ts'
 import type { LockOptions } from '../../src/options.ts'
 import type { LinkListener } from '../../src/redis/link.ts'
-import { Reentry } from '../../src/reentry.ts'
 import { Session } from '../../src/session.ts'
 import { settingsOf } from '../../src/settings.ts'
 import { FakeClock } from './fake-clock.ts'
@@ -28,7 +27,7 @@ class Client {
   /** The names of the events so far. */
   readonly told: string[] = []
   listener!: LinkListener
-  readonly #calls: Calls
+  readonly #calls: KindClient
   #ids = 0
 
   constructor() {
@@ -47,8 +46,7 @@ class Client {
       this.told.push(what)
     }
     this.session = new Session(connect, settings, this.clock, { listening: false, tell })
-    const caller = { session: this.session, settings, reentry: new Reentry() }
-    this.#calls = new Calls(caller, mutex.name, this.session.locks(mutex) as never)
+    this.#calls = this.session.locks(mutex) as KindClient
   }
 
   /** Calls `lock`, or with `blocking` false `tryLock`. */
@@ -140,8 +138,9 @@ test.for(['lost', 'replaced', undefined] as const)(
   },
 )
 
-// This test fails if `io.start(wish(), settled, ` becomes `io.start(call.waiter.wish, settled, ` in src/replicated.ts.
-// It also fails if `io.leave(call.waiter)` is removed in src/replicated.ts: the master keeps the hold.
+// This test fails if `const id = context.backend.ids.next()` becomes `const id = this.waiter?.claim.id ??
+// context.backend.ids.next()` in src/call.ts. It also fails if `this.#requests.leave(waiter)` is removed in
+// src/replicated.ts: the master keeps the hold.
 test.for(ways)(
   'I2 I4: a hold that too few replicas have is taken back, and the call asks again with a new id (fair: %s)',
   async (fair, { at }) => {
@@ -172,7 +171,8 @@ test.for(ways)('I9: before a call asks again, it pauses (fair: %s)', async (fair
   expect(at.ids.asked).toEqual(['A', 'B'])
 })
 
-// This test fails if `askedAt ??= now` becomes `askedAt = now` in src/replicated.ts: the call never ends.
+// This test fails if `call.replicasAsked ??= now` becomes `call.replicasAsked = now` in src/replicated.ts: the call
+// never ends.
 test('I6: a call ends if its holds expire again and again because the replicas answer too slowly', async ({ at }) => {
   const begin = at.clock.now()
   const { outcome } = await at.call()
@@ -216,8 +216,8 @@ async function callAt(at: Client, when: When, options: LockOptions): Promise<{ r
 
 const whens: When[] = ['asking', 'pausing', 'asking again']
 
-// This test fails if `replicated?.end(undefined)` becomes `{}` in src/kind-client.ts. It also fails if `if (before)
-// waiter.answered = true` is removed in src/key/io.ts: the call waits for the answer to its second attempt.
+// This test fails if `client.replicas?.end(this, undefined)` becomes `{}` in src/call.ts. It also fails if
+// `waiter.call.answered = true` is removed in src/key/key.ts: the call waits for the answer to its second attempt.
 test.for(whens)('I6 I7: a time-out ends the call at once, and takes back what it has: %s', async (when, { at }) => {
   const { outcome } = await callAt(at, when, { timeout: when === 'pausing' ? 30 : 80 })
   await at.clock.advance(80)

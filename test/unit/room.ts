@@ -4,10 +4,12 @@
  */
 import { surelyUntil } from '../../src/clock.ts'
 import { Holds } from '../../src/key/holds.ts'
-import { Io } from '../../src/key/io.ts'
+import { Requests } from '../../src/key/requests.ts'
 import { Schedule } from '../../src/key/schedule.ts'
-import { Table } from '../../src/key/table.ts'
+import { type Named, Table } from '../../src/key/table.ts'
+import { Withdrawals } from '../../src/key/withdrawals.ts'
 import type { Granted, Refused, Via } from '../../src/kind.ts'
+import { Lookup } from '../../src/lookup.ts'
 import { FakeClock } from './fake-clock.ts'
 import { FakeChannels, FakeKind } from './fake-kind.ts'
 
@@ -29,39 +31,37 @@ export class Room {
   readonly kind: FakeKind
   readonly schedule: Schedule
   readonly table: Table
-  readonly io: Io
+  readonly named: Named = new Lookup()
+  readonly requests: Requests
+  readonly withdrawals: Withdrawals
   readonly holding: Holds
   readonly failures: unknown[] = []
-  /** Ids of the holds that were reported as possibly gone. */
-  readonly doubted: string[] = []
 
   constructor(kind = new FakeKind()) {
     this.kind = kind
     const schedule = new Schedule(this.clock)
     this.schedule = schedule
     const failed = (error: unknown) => this.failures.push(error)
-    this.table = new Table(schedule)
+    this.table = new Table(this.named, schedule)
     const patience = { waiterTtl: WAITER_TTL, outage: OUTAGE }
-    this.io = new Io(kind, this.channels, schedule, patience, this.table, {
-      waiting: ({ claim }) => this.tell('waiting', claim.id),
-      doubt: (id, token) => {
-        this.doubted.push(id)
-        this.holding.doubt(id, token)
-      },
-      release: hold => this.holding.endings.begin(hold),
-      left: hold => this.holding.endings.recent?.add(hold),
-      trouble: () => undefined,
+    const withdrawals = new Withdrawals(kind, this.clock, WAITER_TTL, {
+      onReleased: (key, released, now) => this.holding.follow(key, released, now),
+      onFreed: key => this.table.keys.get(key)?.wake(this.clock.now()),
       failed,
     })
-    this.holding = new Holds(kind, schedule, this.table, {
-      renewed: ({ claim }) => this.tell('renewed', claim.id),
+    this.withdrawals = withdrawals
+    this.requests = new Requests(kind, this.channels, schedule, patience, this.table, withdrawals, {
+      onWaiting: ({ claim }) => this.tell('waiting', claim.id),
+      trouble: () => undefined,
+    })
+    this.holding = new Holds(kind, schedule, this.table, withdrawals, {
+      onRenewed: ({ claim }) => this.tell('renewed', claim.id),
+      onReleased: ({ claim }) => this.tell('released', claim.id),
+      onLost: ({ claim }) => this.tell('lost', claim.id),
+      onEnded: () => {},
       context: () => undefined,
-      released: ({ claim }) => this.tell('released', claim.id),
-      lost: ({ claim }) => this.tell('lost', claim.id),
-      failed,
       outage: () => undefined,
-      closing: false,
-      ended: () => {},
+      failed,
     })
   }
 
@@ -70,7 +70,7 @@ export class Room {
    * subscriptions of its last waiter, because the next one may come at once.
    */
   rest(): void {
-    for (const state of [...this.table.states.values()]) {
+    for (const state of [...this.table.keys.values()]) {
       if (state.waiting > 0 || state.slot < 0) continue
       this.schedule.delete(state)
       state.due(this.clock.now())
@@ -83,22 +83,21 @@ export class Room {
   // What arrives from Redis.
 
   unlocked(key: string): void {
-    this.table.states.get(key)?.unlocked(this.clock.now())
+    this.table.keys.get(key)?.onUnlocked(this.clock.now())
   }
 
   entered(key: string, owner: string): void {
-    this.table.states.get(key)?.entered(owner, this.clock.now())
+    this.table.keys.get(key)?.onEntered(owner, this.clock.now())
   }
 
   /** A message grants the lock to the waiter with this id. */
   message(id: string, token: number, via: Via): boolean {
-    return this.holding.granted(id, { token, via }, this.clock.now())
+    return this.table.granted(id, { token, via }, this.clock.now())
   }
 
   /** A message says that the grant with this token was taken away. */
   lost(id: string, token: number): void {
-    const waiter = this.table.waiters.get(id)
-    if (waiter) waiter.lost = token
+    this.named.get(id)?.taken(token)
   }
 
   // Answers of Redis.

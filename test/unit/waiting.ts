@@ -1,7 +1,7 @@
 /** Calls that wait for a lock. Each is refused, granted or notified by the test. */
 import { test as base } from 'vitest'
-import type { Hold } from '../../src/key/hold.ts'
-import type { Waiter, Wish } from '../../src/key/waiter.ts'
+import { Renewals } from '../../src/key/renewals.ts'
+import type { Call, Waiter } from '../../src/key/waiter.ts'
 import type { Granted, Tended } from '../../src/kind.ts'
 import { quiet, settled } from './promises.ts'
 import { CLOCK, KEY, LEASE, Room } from './room.ts'
@@ -14,7 +14,7 @@ export type Started = Waiter & { readonly outcome: Promise<Granted | undefined> 
 interface Ask {
   id: string
   key?: string
-  mode?: Wish['mode']
+  mode?: Call['mode']
   lease?: number
   owner?: string
   fairAfter?: number
@@ -47,11 +47,21 @@ export class Waiting extends Room {
     const claim = { key, id, owner, label: '', lease, headStart: 0, wants, minHold }
     let waiter!: Waiter
     const outcome = new Promise<Granted | undefined>((resolve, reject) => {
-      waiter = this.io.start({ claim, mode, fairAfter, mayReenter }, (end, { since }, now) => {
-        if (end instanceof Error) return reject(end)
-        if (end) this.holding.take({ claim, since, renew: false, maxHold: 0 }, end, now)
-        resolve(end)
-      })
+      const since = this.clock.now()
+      const call: Call = {
+        mode,
+        fairAfter,
+        mayReenter,
+        since,
+        begun: this.requests.begunAt(since),
+        answered: false,
+        waited: (end, { key }, now) => {
+          if (end instanceof Error) return reject(end)
+          if (end) this.holding.take({ claim, since, renew: false, maxHold: 0 }, key, end, now)
+          resolve(end)
+        },
+      }
+      waiter = this.requests.start(claim, call)
     })
     quiet(outcome)
     await settled()
@@ -60,8 +70,8 @@ export class Waiting extends Room {
 
   /** Ends the hold with this id, as if it had been released. */
   ended(id: string): void {
-    const hold = this.table.holds.get(id)
-    if (hold) this.holding.handedOn(hold as Hold, this.clock.now())
+    const hold = this.table.hold(id)
+    if (hold) this.holding.onHandedOn(hold, this.clock.now())
   }
 
   /** Starts a fair waiter that is refused and parks. */
@@ -90,13 +100,20 @@ export class Waiting extends Room {
     }
   }
 
+  /** Refuses all waiters. Resolves when Redis has answered what was taken back. */
+  close(): Promise<void> {
+    this.requests.close()
+    return this.withdrawals.close()
+  }
+
   /** What the client still keeps for its waiters. While there are none, all numbers are 0 and `channels` is empty. */
   get residue() {
     this.rest()
-    const { dueAt } = this.holding
-    this.schedule.delete(this.holding)
+    const renewals = this.schedule.items.find(item => item instanceof Renewals)
+    const dueAt = renewals?.dueAt ?? 0
+    if (renewals) this.schedule.delete(renewals)
     const residue = { waiting: this.table.waiting, timers: this.clock.armed, channels: this.channels.users }
-    this.schedule.set(this.holding, dueAt)
+    if (renewals) this.schedule.set(renewals, dueAt)
     return residue
   }
 }

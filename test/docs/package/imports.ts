@@ -20,7 +20,7 @@ export function importsIn(source: string): string[] {
 }
 
 /**
- * Returns the imports of each file. A file of the project is given by its path, such as `src/key/key-state.ts`, and a
+ * Returns the imports of each file. A file of the project is given by its path, such as `src/key/key.ts`, and a
  * package by its name.
  */
 export async function importGraph(): Promise<ReadonlyMap<string, readonly string[]>> {

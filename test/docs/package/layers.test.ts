@@ -8,7 +8,7 @@ const graph = await importGraph()
 const forbidden: Record<string, string[]> = {
   'src/key/': ['src/redis/', 'src/kinds/', 'src/kind-client.ts', 'src/client.ts', 'ioredis'],
   // Decides what a client does next. Depends on none of the files that carry out its decisions.
-  'src/key/key-state.ts': ['src/key/io.ts', 'src/key/keeping.ts', 'src/key/limits.ts', 'src/settings.ts'],
+  'src/key/key.ts': ['src/key/requests.ts', 'src/key/holds.ts', 'src/key/limits.ts', 'src/settings.ts'],
   'src/redis/': ['src/key/', 'src/kinds/', 'src/client.ts'],
   'src/kinds/': ['src/redis/', 'src/key/', 'src/client.ts', 'ioredis'],
   'src/compose/quorum/': ['src/key/', 'src/session.ts', 'src/client.ts'],

@@ -85,7 +85,7 @@ async function says(call: Promise<unknown>): Promise<void> {
 
 // This test fails if `if (!ballot || ballot.granted || !this.#isUseless(ballot)) continue` becomes `continue` in
 // src/compose/quorum/looks.ts: the second fair call is never rejected. It also fails if
-// `this.#listener.trouble(claim.key)` becomes `this.#listener.trouble()` in src/key/io.ts: calls with a `timeout` say that
+// `this.#listener.trouble(claim.key)` becomes `this.#listener.trouble()` in src/key/requests.ts: calls with a `timeout` say that
 // Redis did not answer.
 test.each<LockOptions>([{ fair: true }, { fairAfter: Number.POSITIVE_INFINITY }, {}])(
   'I6: each of several calls whose votes will not count for long is rejected, with the reason (%o)',

@@ -13,7 +13,7 @@ import { eventually, sleep } from '../../kit/time.ts'
  * re-entry, but only server 2 prolongs the lease of the outer hold. A releases the hold of the re-entry. When the lease
  * of the outer hold ends on server 1, servers 1 and 3 grant the lock to client B.
  */
-// This test fails if `this.kind.raised?.(first.name, hold.name) ?? hold.deadline` becomes `hold.deadline` in
+// This test fails if `this.#kind.raised?.(first.name, hold.name) ?? hold.deadline` becomes `hold.deadline` in
 // src/key/holds.ts: client A assumes that a majority has raised the outer lease.
 test('I1: a longer re-entry raises the outer hold only as far as a majority of the servers has raised it', async () => {
   const scene = await quorumScene()

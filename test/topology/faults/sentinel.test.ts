@@ -56,9 +56,9 @@ describe('SENTINEL FAILOVER of busy locks', () => {
   }
 
   // From the promotion until the clients learn of it, both servers grant and release locks. This test fails if
-  // `this.holding.endings.sendAgain(each => key === undefined || each === key)` is removed in src/kind-client.ts: most locks
-  // are blocked on the new master by holds that ended on the old one. Grants of the old master that the new one lacks
-  // are lost. There are none if writes were paused, or if a grant counts only once the replica has it.
+  // `this.withdrawals.sendAgain(each => key === undefined || each === key)` is removed in src/kind-client.ts: most
+  // locks are blocked on the new master by holds that ended on the old one. Grants of the old master that the new one
+  // lacks are lost. There are none if writes were paused, or if a grant counts only once the replica has it.
   test.each([
     { what: 'as usual' },
     { what: 'after a pause of writes', paused: true },

@@ -1,29 +1,28 @@
-/** The holds that this client has of one key, and the run of hand-offs to which they belong. */
+/** What a key decides about the holds that this client has of it, and about the run of hand-offs to which they belong. */
 import type { Claim, Granted } from '../kind.ts'
-import { Hold } from './hold.ts'
-import { type Records, Run } from './run.ts'
+import type { Hold } from './hold.ts'
+import { goesOn, type Records, Run } from './run.ts'
 
-export abstract class Tenure {
+export class KeyHolds {
+  run: Run | undefined
   /** Nearly every key has only one hold, which is then stored without a set. */
-  protected own: Hold | Set<Hold> | undefined
-  protected run: Run | undefined
+  #own: Hold | Set<Hold> | undefined
   /** The holds by their tokens, if they were asked for since a hold was last added or dropped. */
   #grants: Map<number, Hold[]> | undefined
-  /** How many waiters of the key have not settled, wherever they wait. io.ts counts each waiter that arrives. */
-  present = 0
 
-  /** Called when the key may have become idle. */
-  protected abstract forgetIfIdle(): void
+  get any(): boolean {
+    return this.#own !== undefined
+  }
 
   /** The holds, oldest first. */
-  get holds(): Iterable<Hold> {
-    const holds = this.own ?? []
-    return holds instanceof Hold ? [holds] : holds
+  get all(): Iterable<Hold> {
+    const own = this.#own ?? []
+    return own instanceof Set || Array.isArray(own) ? own : [own]
   }
 
   get oldest(): Hold | undefined {
-    if (this.own instanceof Hold) return this.own
-    for (const hold of this.own ?? []) return hold
+    if (!(this.#own instanceof Set)) return this.#own
+    for (const hold of this.#own) return hold
     return undefined
   }
 
@@ -31,7 +30,7 @@ export abstract class Tenure {
   ofGrant({ token }: Hold): readonly Hold[] {
     if (!this.#grants) {
       this.#grants = new Map()
-      for (const hold of this.holds) {
+      for (const hold of this.all) {
         const same = this.#grants.get(hold.token)
         if (same) same.push(hold)
         else this.#grants.set(hold.token, [hold])
@@ -40,19 +39,18 @@ export abstract class Tenure {
     return this.#grants.get(token) ?? []
   }
 
-  addHold(hold: Hold): void {
-    const holds = this.own
+  add(hold: Hold): void {
+    const own = this.#own
     this.#grants = undefined
-    if (holds instanceof Set) holds.add(hold)
-    else this.own = holds ? new Set([holds, hold]) : hold
+    if (own instanceof Set) own.add(hold)
+    else this.#own = own ? new Set([own, hold]) : hold
   }
 
-  dropHold(hold: Hold): void {
-    const holds = this.own
+  drop(hold: Hold): void {
+    const own = this.#own
     this.#grants = undefined
-    if (!(holds instanceof Set)) this.own = undefined
-    else if (holds.delete(hold) && holds.size === 1) for (const last of holds) this.own = last
-    if (!this.own && this.present === 0) this.forgetIfIdle()
+    if (!(own instanceof Set)) this.#own = undefined
+    else if (own.delete(hold) && own.size === 1) for (const last of own) this.#own = last
   }
 
   /** Begins the run of hand-offs for which this grant by Redis has reserved tokens; undefined if there can be none. */
@@ -68,6 +66,12 @@ export abstract class Tenure {
     return this.run
   }
 
+  /** Ends the run: the lock is no longer handed on within this client. */
+  endRun(run: Run): void {
+    run.end()
+    if (this.run === run) this.run = undefined
+  }
+
   /**
    * Called when a call has set an owner, before the call's request is sent to Redis (see `Holds.record`). Returns the
    * key's run of hand-offs, because Redis may not know the newest hold of that run yet.
@@ -80,9 +84,13 @@ export abstract class Tenure {
     return this.run
   }
 
-  /** Ends the run: the lock is no longer handed on within this client. */
-  endRun(run: Run): void {
-    run.end()
-    if (this.run === run) this.run = undefined
+  /** Whether this hold may hand the lock on: it certainly lasts, is the only one, and Redis is not being asked about it. */
+  mayHandOn(hold: Hold, now: number): boolean {
+    return this.#own === hold && !hold.inQuestion && goesOn(hold, now)
+  }
+
+  /** For how many ms a hold may still hand the lock on to the waiters of this client; 0 if none will. */
+  handsOnFor(now: number): number {
+    return this.oldest?.run?.left(now) ?? 0
   }
 }

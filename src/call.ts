@@ -1,0 +1,128 @@
+/**
+ * One call of `lock` or `tryLock`. Its promise is the only one of the call, so nothing delays the caller after the grant.
+ * Thousands of calls may wait at the same time, so a waiting call uses little memory: only a call with a time-out has a
+ * timer, and only a call with a signal has a listener.
+ */
+import { AsyncResource } from 'node:async_hooks'
+import { rejection } from './errors.ts'
+import type { Hold } from './key/hold.ts'
+import type { Lease } from './key/lease.ts'
+import { limit } from './key/limits.ts'
+import type { Call, Waiter } from './key/waiter.ts'
+import type { Claim, Granted } from './kind.ts'
+import type { KindClient, Refused } from './kind-client.ts'
+import type { CallTerms } from './settings.ts'
+
+export class LockCall implements Call {
+  readonly client: KindClient
+  readonly key: string
+  readonly terms: CallTerms
+  readonly mode: Call['mode']
+  readonly mayReenter: boolean
+  readonly recorded: Promise<void> | undefined
+  readonly context: AsyncResource | undefined
+  readonly since: number
+  readonly begun: number
+  answered = false
+  /** When replicas were first asked about a hold of the call, in monotonic ms. */
+  replicasAsked: number | undefined
+  /** The present waiter, or the last one. */
+  waiter!: Waiter
+  readonly #owner: string | undefined
+  /** Whether the call rejects if it gets no lease. */
+  readonly blocking: boolean
+  readonly told: Refused | undefined
+  readonly #resolve: (outcome: Lease | null | Promise<never>) => void
+  readonly #reject: (error: unknown) => void
+  #unlimited: (() => void) | undefined
+
+  /** `owner`: undefined if the call's id is its owner. `told` receives the holder before the call resolves to null. */
+  constructor(
+    client: KindClient,
+    key: string,
+    owner: string | undefined,
+    terms: CallTerms,
+    once: boolean,
+    blocking: boolean,
+    told: Refused | undefined,
+    resolve: (outcome: Lease | null | Promise<never>) => void,
+    reject: (error: unknown) => void,
+  ) {
+    const { kind, context, requests } = client
+    this.client = client
+    this.key = key
+    this.terms = terms
+    this.#owner = owner
+    // A kind without a queue has no fair waiters: all its waiters wait in the line of the unfair ones.
+    this.mode = once ? 'once' : terms.fair && kind.tend ? 'queue' : 'line'
+    this.mayReenter = owner !== undefined && kind.reentrant
+    this.recorded = this.mayReenter ? client.holding.record(key, owner as string) : undefined
+    this.context = context.observer.listening ? new AsyncResource('LOCK') : undefined
+    this.since = context.clock.now()
+    this.begun = requests.begunAt(this.since)
+    this.blocking = blocking
+    this.told = told
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  get fairAfter(): number | undefined {
+    return this.client.kind.tend && this.terms.fairAfter
+  }
+
+  get timeout(): number | undefined {
+    return this.terms.timeout
+  }
+
+  get rejectLate(): boolean {
+    return this.terms.rejectLate
+  }
+
+  start(): void {
+    this.ask()
+    const { signal } = this.terms
+    const timeout = this.mode === 'once' ? undefined : this.timeout
+    if ((!signal && timeout === undefined) || !this.waiter.waits) return
+    this.#unlimited = limit(signal, timeout, this.client.context.clock, () => this.#giveUp())
+  }
+
+  /** Begins a wait, whose claim has an id of its own. */
+  ask(): void {
+    const { requests, context } = this.client
+    const { label, lease, headStart, wants, minHold, maxWaiters } = this.terms
+    const id = context.backend.ids.next()
+    const owner = this.#owner ?? id
+    const claim: Claim = { key: this.key, id, owner, label, lease, headStart, wants, minHold, maxWaiters }
+    this.waiter = requests.start(claim, this)
+  }
+
+  waited(end: Granted | Error | undefined, waiter: Waiter, now: number, handoff?: number): void {
+    this.waiter = waiter
+    const { replicas } = this.client
+    // A hand-off within the client passes on a hold that replicas have.
+    if (replicas && end && 'token' in end && !('run' in end)) replicas.confirm(this, end, now)
+    else this.settle(end, now, handoff)
+  }
+
+  /** Ends the call. `end`: a grant, the hold of a grant, or why there is none; undefined: it was refused. */
+  settle(end: Granted | Hold | Error | undefined, now: number, handoff?: number): void {
+    const { client, terms } = this
+    this.#unlimited?.()
+    const lease = end && 'token' in end ? client.take(this, end, now, handoff) : undefined
+    // A listener of the `acquired` event may have aborted the signal.
+    if (terms.signal?.aborted) {
+      if (lease) client.releaseQuietly(lease)
+      // The reason is the caller's own object, so it keeps its stack.
+      return this.#reject(client.failed(terms.signal.reason, this.key))
+    }
+    const outcome = lease ?? (end ? client.failed(end, this.key) : client.refused(this))
+    this.#resolve(outcome instanceof Error ? rejection(outcome) : (outcome as Lease | null))
+  }
+
+  #giveUp(): void {
+    const { waiter, client, terms } = this
+    if (!waiter.waits) client.replicas?.end(this, undefined)
+    else if (terms.signal?.aborted) client.requests.end(waiter, undefined)
+    else client.requests.outOfTime(waiter)
+  }
+}
