@@ -79,21 +79,21 @@ export class LockCall implements Call {
   }
 
   start(): void {
-    this.ask()
+    this.ask(this.since)
     const { signal } = this.terms
     const timeout = this.mode === 'once' ? undefined : this.timeout
     if ((!signal && timeout === undefined) || !this.waiter.waits) return
     this.#unlimited = limit(signal, timeout, this.client.context.clock, () => this.#giveUp())
   }
 
-  /** Begins a wait, whose claim has an id of its own. */
-  ask(): void {
+  /** Begins a wait at `now`. Its claim has an id of its own. */
+  ask(now: number): void {
     const { requests, context } = this.client
     const { label, lease, headStart, wants, minHold, maxWaiters } = this.terms
     const id = context.backend.ids.next()
     const owner = this.#owner ?? id
     const claim: Claim = { key: this.key, id, owner, label, lease, headStart, wants, minHold, maxWaiters }
-    this.waiter = requests.start(claim, this)
+    this.waiter = requests.start(claim, this, now)
   }
 
   waited(end: Granted | Error | undefined, waiter: Waiter, now: number, handoff?: number): void {

@@ -96,7 +96,7 @@ export class Replicas {
     } else {
       step.pause = this.#clock.after(PAUSE, () => {
         this.#steps.delete(call)
-        call.ask()
+        call.ask(this.#clock.now())
       })
       this.#takeBack(call, step)
     }

@@ -13,7 +13,6 @@
 import type { Backend } from './backend.ts'
 import { awake, type Clock, type Timer } from './clock.ts'
 import { LockClosedError } from './errors.ts'
-import { Drain } from './key/drain.ts'
 import type { Named } from './key/table.ts'
 import type { KindDefinition, Names, ScriptSet } from './kind.ts'
 import { type ClientContext, KindClient, type Observer } from './kind-client.ts'
@@ -46,8 +45,11 @@ export class Session {
    * Undefined: this client has not used a read-write lock yet.
    */
   #sides: string | undefined
-  /** The time that `close` gives holders to release their locks. */
-  readonly #drain: Drain
+  /**
+   * The drain: the time that `close` gives holders to release their locks. `end`: when it is over, in monotonic ms.
+   * Undefined: it has not begun, or it is over.
+   */
+  #drain: { end: number; timer: Timer | undefined; over(): void } | undefined
   /** The latest reason why the connection was down. Undefined: no attempt to connect has failed yet. */
   #down: Error | undefined
   #closing: Promise<void> | undefined
@@ -105,9 +107,6 @@ export class Session {
       busy: () => this.#waiting + this.#held > 0,
     })
     this.#backend = backend
-    this.#drain = new Drain(clock, () => {
-      for (const { holding } of this.#all) holding.loseAll()
-    })
     this.#context = {
       backend,
       clock,
@@ -172,12 +171,30 @@ export class Session {
   close(drain: number): Promise<void> {
     if (!this.#closing) {
       // `#closing` is set first. `refuse` calls listeners, which may call this client again and must find it closed.
-      this.#closing = this.#drain.over.then(() => this.#close())
+      const drained = new Promise<void>(over => {
+        this.#drain = { end: Number.POSITIVE_INFINITY, timer: undefined, over }
+      })
+      this.#closing = drained.then(() => this.#close())
       this.#context.closing = true
       this.#ended()
     }
-    this.#drain.within(drain)
+    const end = this.clock.now() + drain
+    if (!this.#drain || end >= this.#drain.end) return this.#closing
+    this.#drain.timer?.cancel()
+    this.#drain.end = end
+    if (drain > 0) this.#drain.timer = this.clock.after(drain, () => this.#endDrain())
+    else this.#endDrain()
     return this.#closing
+  }
+
+  #endDrain(): void {
+    const drain = this.#drain
+    if (!drain) return
+    // A listener of the events below may call `close` again, and must find that the drain is over.
+    this.#drain = undefined
+    drain.timer?.cancel()
+    for (const { holding } of this.#all) holding.loseAll()
+    drain.over()
   }
 
   get #waiting(): number {
@@ -199,7 +216,7 @@ export class Session {
    */
   #ended(): void {
     for (const locks of this.#all) locks.refuse()
-    if (this.#held === 0) this.#drain.finish()
+    if (this.#held === 0) this.#endDrain()
   }
 
   async #close(): Promise<void> {

@@ -15,7 +15,7 @@ import { surelyUntil, toMicros } from '../clock.ts'
 import type { LockClosedError, LockLostError } from '../errors.ts'
 import type { Announced, Claim, Granted, HoldName, Prolonging, Via } from '../kind.ts'
 import type { Listed } from '../list.ts'
-import type { Records, Run } from './run.ts'
+import type { Run, RunRecords } from './run.ts'
 
 /** The reason for a lost hold: its client was closed, or the hold ended in another way, such as by its lease. */
 export type Loss = LockLostError | LockClosedError
@@ -69,7 +69,7 @@ export interface HoldKey {
     readonly oldest: Hold | undefined
     add(hold: Hold): void
     ofGrant(hold: Hold): readonly Hold[]
-    runOf(claim: Claim, grant: Granted, now: number, records: Pick<Records, 'late'>): Run | undefined
+    runOf(claim: Claim, grant: Granted, now: number, records: RunRecords): Run | undefined
     endRun(run: Run): void
   }
   handOn(hold: Hold, now: number): boolean

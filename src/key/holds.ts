@@ -20,8 +20,9 @@ import type { Announced, Channels, Granted, Holder, Kind, Released } from '../ki
 import type { Outcome } from '../outcome.ts'
 import { type Asked, Hold, type HoldKeeper, type HoldKey, type Loss } from './hold.ts'
 import type { HandOffPort } from './port.ts'
+import { Records } from './records.ts'
 import { Renewals, type RenewalsListener } from './renewals.ts'
-import { type Inherited, Records, type Run } from './run.ts'
+import type { Inherited, Run } from './run.ts'
 import type { Schedule } from './schedule.ts'
 import type { Table } from './table.ts'
 import type { Withdrawals } from './withdrawals.ts'
@@ -81,7 +82,7 @@ export class Holds implements HandOffPort, HoldKeeper, RenewalsListener {
   readonly #withdrawals: Withdrawals
   readonly #listener: HoldsListener
   readonly #renewals: Renewals
-  readonly #records: Records<Hold>
+  readonly #records: Records
   /**
    * In a cluster, each lock has an inbox of its own, for the messages that its holds are taken away. This client
    * subscribes to it only for holds that last, so the others cost nothing.

@@ -1,7 +1,7 @@
 /** What a key decides about the holds that this client has of it, and about the run of hand-offs to which they belong. */
 import type { Claim, Granted } from '../kind.ts'
 import type { Hold } from './hold.ts'
-import { goesOn, type Records, Run } from './run.ts'
+import { Run, type RunRecords } from './run.ts'
 
 export class KeyHolds {
   run: Run | undefined
@@ -54,7 +54,7 @@ export class KeyHolds {
   }
 
   /** Begins the run of hand-offs for which this grant by Redis has reserved tokens; undefined if there can be none. */
-  runOf(claim: Claim, grant: Granted, now: number, records: Pick<Records, 'late'>): Run | undefined {
+  runOf(claim: Claim, grant: Granted, now: number, records: RunRecords): Run | undefined {
     // If the caller has set an owner, calls in other processes may have the same owner, and may hold the lock, too. So
     // after the end of this client's hold, another hold of the owner may remain. This client must not hand the lock on
     // then, so the grant begins no run.
@@ -86,7 +86,18 @@ export class KeyHolds {
 
   /** Whether this hold may hand the lock on: it certainly lasts, is the only one, and Redis is not being asked about it. */
   mayHandOn(hold: Hold, now: number): boolean {
-    return this.#own === hold && !hold.inQuestion && goesOn(hold, now)
+    return this.#own === hold && !hold.inQuestion && this.goesOn(hold, now)
+  }
+
+  /**
+   * Whether the run of the hold goes on after it. The time left has to suit the next holder: at least half of the lease's
+   * length, and no more than its whole length. After `lease.renew`, more time than that can be left. The next holder would
+   * then get more time than it asked for.
+   */
+  goesOn({ run, deadline, length }: Hold, now: number): boolean {
+    if (run === undefined || run.left(now) <= 0) return false
+    const left = deadline - now
+    return left >= length / 2 && left <= length
   }
 
   /** For how many ms a hold may still hand the lock on to the waiters of this client; 0 if none will. */

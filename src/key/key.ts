@@ -40,7 +40,7 @@ import type { Hold } from './hold.ts'
 import type { KeyHolds } from './key-holds.ts'
 import type { Attempt, HandOffPort, Port, Silence, Subscribed, WaitingKey } from './port.ts'
 import { Rounds } from './rounds.ts'
-import { goesOn, type Inherited } from './run.ts'
+import type { Inherited } from './run.ts'
 import type { Due, Schedule } from './schedule.ts'
 import { inState, nobody, type Waiter, type WaiterKey } from './waiter.ts'
 
@@ -571,7 +571,7 @@ export class Key implements WaitingKey, WaiterKey, Due {
 
   /** Returns whether the hold could hand the lock on, but the key has no waiter in this client. */
   lacksNext(hold: Hold, now: number): boolean {
-    return this.waiting === 0 && goesOn(hold, now)
+    return this.waiting === 0 && this.holds.goesOn(hold, now)
   }
 
   dropHold(hold: Hold): void {

@@ -124,14 +124,13 @@ export class Requests implements Port {
     return this.#awake.at(now)
   }
 
-  /** Begins a wait. */
-  start(claim: Claim, call: Call): Waiter {
+  /** Begins a wait, at `now`. */
+  start(claim: Claim, call: Call, now: number): Waiter {
     const key = this.#table.of(claim.key)
     const waiter = new Waiter(claim, call, key)
     this.#table.addWaiter(waiter)
     key.present += 1
     this.#outage.arrived(key, waiter)
-    const now = this.#clock.now()
     if (call.mode === 'queue') this.queue(waiter, now)
     else if (call.mode === 'once') this.#tryOnce(waiter, now)
     else if (call.mayReenter) this.#tryAlone(waiter, now)

@@ -21,29 +21,21 @@
  * too. A record that arrives late or twice does no harm. In Redis, there is one hold for the whole run. A record changes
  * only that hold, and an older token never replaces a newer one.
  */
-import type { Claim, Granted, HoldName, Kind } from '../kind.ts'
-import type { Due, Schedule } from './schedule.ts'
+import type { Claim, Granted, HoldName } from '../kind.ts'
+import type { Due } from './schedule.ts'
 
 /** The longest time between the grant by Redis and a hand-off, in ms. */
 const LONGEST_RUN = 4
-/** If a new holder still has the lock this many ms after the hand-off, it is recorded in Redis. */
-const RECORD_AFTER = 1
-
-/** A hold that may belong to a run (hold.ts). */
-export interface RunHold {
-  readonly claim: Claim
-  readonly token: number
-  readonly run: Run | undefined
-  /** The time until which this client can rely on the hold, in monotonic ms. */
-  readonly deadline: number
-  /** The length of the lease, in ms. */
-  readonly length: number
-  prolong(deadline: number): void
-}
 
 /** A grant that came by a hand-off from another hold of this client. */
 export interface Inherited extends Granted {
   readonly run: Run
+}
+
+/** Who records the holders of a run in Redis (records.ts). */
+export interface RunRecords {
+  /** The present holder has to be recorded now. */
+  late(run: Run): void
 }
 
 export class Run implements Due {
@@ -65,12 +57,12 @@ export class Run implements Due {
   readonly #first: number
   readonly #size: number
   #until: number
-  readonly #records: Pick<Records, 'late'>
+  readonly #records: RunRecords
   #used = 0
   #over = false
 
   /** `grant` has reserved a block of tokens. */
-  constructor(claim: Claim, grant: Granted, now: number, records: Pick<Records, 'late'>) {
+  constructor(claim: Claim, grant: Granted, now: number, records: RunRecords) {
     this.name = claim
     this.owner = claim.owner
     this.recorded = grant.token
@@ -110,96 +102,7 @@ export class Run implements Due {
     return this.#used > 0 ? this.#first + this.#used : undefined
   }
 
-  /** Called when the present holder has to be recorded. */
   due(): void {
     this.#records.late(this)
-  }
-}
-
-/**
- * Returns whether the hold may hand the lock on. The time left has to suit the next holder: at least half of the
- * lease's length, and no more than its whole length. After `lease.renew`, more time than that can be left. The next
- * holder would then get more time than it asked for.
- */
-export function goesOn({ run, deadline, length }: RunHold, now: number): boolean {
-  if (run === undefined || run.left(now) <= 0) return false
-  const left = deadline - now
-  return left >= length / 2 && left <= length
-}
-
-/** The records of the holders in Redis. */
-export class Records<H extends RunHold = RunHold> {
-  readonly #kind: Kind
-  readonly #schedule: Schedule
-  readonly #holds: { hold(id: string): H | undefined }
-  readonly #doubt: (hold: H) => void
-  readonly #failed: (error: unknown) => void
-
-  /**
-   * `holds`: the client's holds, by the ids by which Redis knows them. `doubt` is called when Redis no longer knows a
-   * hold, `failed` with a failure that no caller's promise reports.
-   */
-  constructor(
-    kind: Kind,
-    schedule: Schedule,
-    holds: { hold(id: string): H | undefined },
-    doubt: (hold: H) => void,
-    failed: (error: unknown) => void,
-  ) {
-    this.#kind = kind
-    this.#schedule = schedule
-    this.#holds = holds
-    this.#doubt = doubt
-    this.#failed = failed
-  }
-
-  /** Called after a hand-off. Plans to record the new holder. */
-  later(run: Run, now: number): void {
-    if (run.slot < 0) this.#schedule.set(run, now + RECORD_AFTER)
-  }
-
-  /** Records the holder of the run, as `later` has planned. */
-  late(run: Run): void {
-    this.now(run)?.catch(this.#failed)
-  }
-
-  /** Cancels the record that `later` has planned. */
-  forget(run: Run): void {
-    this.#schedule.delete(run)
-  }
-
-  /**
-   * Records the holder now. Resolves when Redis knows the holder. Returns undefined if Redis knows the holder already.
-   */
-  now(run: Run): Promise<void> | undefined {
-    this.#schedule.delete(run)
-    const hold = this.#holds.hold(run.name.id)
-    if (hold && hold.token > run.recorded) {
-      // A record that fails is not sent again at once. The next call of `now`, or the next hand-off, leads to a new
-      // one.
-      const recording = this.#tell(run, hold).finally(() => {
-        if (run.recording === recording) run.recording = undefined
-      })
-      run.recording = recording
-    }
-    return run.recording
-  }
-
-  async #tell(run: Run, { claim, token }: H): Promise<void> {
-    const { recorded } = run
-    run.recorded = token
-    try {
-      const passed = await this.#kind.pass?.(run.name, claim, token)
-      const holder = this.#holds.hold(run.name.id)
-      if (!holder) return
-      if (!passed) return this.#doubt(holder)
-      run.queued ||= passed.queued
-      // With the option `replicas`, the new deadline in Redis's answer is not used, because the replicas may not have it
-      // yet. The next renewal waits for the replicas, and then sets the deadline.
-      if (!this.#kind.replicated) holder.prolong(passed.deadline)
-    } catch (error) {
-      if (run.recorded === token) run.recorded = recorded
-      throw error
-    }
   }
 }

@@ -112,7 +112,7 @@ describe('with a replica that does not receive writes', () => {
   })
 
   // This test fails if `now + PAUSE - (call.replicasAsked as number) >= this.#patience` becomes `true` in
-  // src/replicated.ts: the call rejects at once. It also fails if `call.ask()` is removed in src/replicated.ts: the
+  // src/replicated.ts: the call rejects at once. It also fails if `call.ask(this.#clock.now())` is removed in src/replicated.ts: the
   // caller does not ask again.
   test.each(ways)('I4: a call continues to wait, and is granted when the replica is back (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites, heal } = await scene()
@@ -163,7 +163,7 @@ describe('with a replica that does not receive writes', () => {
 
   // This test fails if `kind.replicated` becomes `false` in src/kind-client.ts: the first waiter gets the lock,
   // although no replica knows of it. It also fails if `this.#requests.leave(waiter)` is removed in src/replicated.ts:
-  // the hand-off is not undone, and the next waiter does not get the lock. It also fails if `call.ask()` is removed in
+  // the hand-off is not undone, and the next waiter does not get the lock. It also fails if `call.ask(this.#clock.now())` is removed in
   // src/replicated.ts: the first waiter does not join the queue again.
   test.each(kinds)(
     'I4: a hand-off that the replica lacks is undone; the next waiter gets the lock, and the first joins again ($kind)',

@@ -56,25 +56,29 @@ export class HandingOn extends Room {
       end: undefined,
     }
     const since = this.clock.now()
-    asker.waiter = this.requests.start(claim, {
-      mode,
-      fairAfter,
-      timeout,
-      mayReenter: owner !== undefined,
-      recorded,
-      since,
-      begun: this.requests.begunAt(since),
-      answered: false,
-      waited: (end, { key }, now) => {
-        if (end instanceof Error || !end) {
-          asker.end = end ?? 'quit'
-          return
-        }
-        const hold = this.holding.take({ claim, since, renew, maxHold: Number.POSITIVE_INFINITY }, key, end, now)
-        asker.lease = new Lease(hold)
-        this.tell('acquired', id)
+    asker.waiter = this.requests.start(
+      claim,
+      {
+        mode,
+        fairAfter,
+        timeout,
+        mayReenter: owner !== undefined,
+        recorded,
+        since,
+        begun: this.requests.begunAt(since),
+        answered: false,
+        waited: (end, { key }, now) => {
+          if (end instanceof Error || !end) {
+            asker.end = end ?? 'quit'
+            return
+          }
+          const hold = this.holding.take({ claim, since, renew, maxHold: Number.POSITIVE_INFINITY }, key, end, now)
+          asker.lease = new Lease(hold)
+          this.tell('acquired', id)
+        },
       },
-    })
+      since,
+    )
     return asker
   }
 

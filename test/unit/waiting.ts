@@ -61,7 +61,7 @@ export class Waiting extends Room {
           resolve(end)
         },
       }
-      waiter = this.requests.start(claim, call)
+      waiter = this.requests.start(claim, call, since)
     })
     quiet(outcome)
     await settled()
