@@ -197,7 +197,10 @@ export class KindClient<State = unknown> {
         const waiter = replicated?.waiter ?? first
         if (!waiter.waits) replicated?.end(undefined)
         else if (signal?.aborted) this.io.end(waiter, undefined)
-        else this.io.outOfTime(waiter)
+        else {
+          replicated?.outOfTime()
+          this.io.outOfTime(waiter)
+        }
       }
       if ((signal || timeout !== undefined) && first.waits) unlimited = limit(signal, timeout, this.#host.clock, giveUp)
     })

@@ -42,6 +42,8 @@ export interface ReplicatedCall {
   readonly waiter: Waiter
   /** Ends the call while replicas are asked, or in a pause. */
   end(error: Error | undefined): void
+  /** Called when the caller's `timeout` is over before the first answer: a grant is confirmed once, or not at all. */
+  outOfTime(): void
 }
 
 /**
@@ -57,6 +59,7 @@ export function startReplicated(
   let hold: Hold
   let pause: Timer | undefined
   let askedAt: number | undefined
+  let late = false
 
   const settled: Settle = (end, waiter, now) => {
     if (!end || !('token' in end) || 'run' in end) return settle(end, waiter, now)
@@ -76,6 +79,8 @@ export function startReplicated(
       hold.begin(now)
       asked.delete(hold)
       settle(hold, call.waiter, now)
+    } else if (late) {
+      end(undefined)
     } else if (call.waiter.wish.mode === 'once' || now + PAUSE - (askedAt as number) >= patience) {
       const lapsed = !(error instanceof LockConnectionError)
       end(lapsed ? new LockConnectionError('the lock was not replicated', tooLate) : error)
@@ -103,6 +108,10 @@ export function startReplicated(
     settle(error, call.waiter, clock.now())
   }
 
-  const call = { waiter: io.start(wish(), settled), end }
+  const outOfTime = () => {
+    late = true
+  }
+
+  const call = { waiter: io.start(wish(), settled), end, outOfTime }
   return call
 }
