@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { expect } from 'vitest'
 import { type ClientEvents, type LockClient, LockConnectionError } from '../../src/index.ts'
-import { sleep, stopwatch } from './time.ts'
+import { sleep, stopwatch, whenOver } from './time.ts'
 
 /**
  * A call that takes at most this long, in ms, counts as prompt in tests. The limit leaves room for a slow and busy
@@ -54,21 +54,16 @@ export function wordsOf(error: Error | undefined): string {
 /** Returns what the promise resolves to. Fails if that takes longer than `limit` ms of a stopwatch from now. */
 export async function within<T>(limit: number, promise: PromiseLike<T>, when = 'from now'): Promise<T> {
   const elapsed = stopwatch()
-  let timer: NodeJS.Timeout | undefined
+  let inTime: (() => void) | undefined
   const late = new Promise<never>((_, reject) => {
-    const look = () => {
-      const left = limit + 100 - elapsed()
-      if (left > 0) timer = setTimeout(look, left)
-      else reject(new Error(`not within ${limit} ms ${when}`))
-    }
-    look()
+    inTime = whenOver(elapsed, limit + 100, () => reject(new Error(`not within ${limit} ms ${when}`)))
   })
   try {
     const value = await Promise.race([promise, late])
     expect(elapsed(), when).toBeLessThan(limit)
     return value
   } finally {
-    clearTimeout(timer)
+    inTime?.()
   }
 }
 

@@ -5,22 +5,37 @@ export function sleep(ms: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, ms))
 }
 
+/** Says how many ms have passed. */
+export type Stopwatch = () => number
+
 /**
- * Starts a stopwatch: returns a function that says how many ms have passed. The time for which this thread was ready to
- * run but was not given a processor does not count, because it measures the machine. Only Linux says how long that was.
+ * Starts a stopwatch. It leaves out the time for which this thread, or the child process `pid`, was ready to run but was
+ * not given a processor, because that time measures the machine. Only Linux says how long it was.
  */
-export function stopwatch(): () => number {
-  const own = () => performance.now() - starved()
+export function stopwatch(pid?: number): Stopwatch {
+  const own = () => performance.now() - starved('thread-self') - (pid === undefined ? 0 : starved(`${pid}`))
   const begin = own()
   return () => own() - begin
 }
 
-function starved(): number {
+function starved(process: string): number {
   try {
-    return Number(readFileSync('/proc/thread-self/schedstat', 'latin1').split(' ')[1]) / 1_000_000
+    return Number(readFileSync(`/proc/${process}/schedstat`, 'latin1').split(' ')[1]) / 1_000_000
   } catch {
     return 0
   }
+}
+
+/** Calls `tell` when the stopwatch shows `limit` ms. Returns a function that cancels this. */
+export function whenOver(elapsed: Stopwatch, limit: number, tell: () => void): () => void {
+  let timer: NodeJS.Timeout | undefined
+  const look = () => {
+    const left = limit - elapsed()
+    if (left > 0) timer = setTimeout(look, left)
+    else tell()
+  }
+  look()
+  return () => clearTimeout(timer)
 }
 
 /**
