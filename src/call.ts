@@ -24,6 +24,8 @@ export class LockCall implements Call {
   readonly since: number
   readonly begun: number
   answered = false
+  /** Whether the time-out was over before the first answer: a grant is confirmed once, or not at all. */
+  late = false
   /** When replicas were first asked about a hold of the call, in monotonic ms. */
   replicasAsked: number | undefined
   /** The present waiter, or the last one. */
@@ -123,6 +125,9 @@ export class LockCall implements Call {
     const { waiter, client, terms } = this
     if (!waiter.waits) client.replicas?.end(this, undefined)
     else if (terms.signal?.aborted) client.requests.end(waiter, undefined)
-    else client.requests.outOfTime(waiter)
+    else {
+      this.late = true
+      client.requests.outOfTime(waiter)
+    }
   }
 }

@@ -90,6 +90,8 @@ export class Replicas {
       step.hold.begin(now)
       this.#steps.delete(call)
       call.settle(step.hold, now)
+    } else if (call.late) {
+      this.end(call, undefined)
     } else if (call.mode === 'once' || now + PAUSE - (call.replicasAsked as number) >= this.#patience) {
       const lapsed = !(error instanceof LockConnectionError)
       this.end(call, lapsed ? new LockConnectionError('the lock was not replicated', tooLate) : error)

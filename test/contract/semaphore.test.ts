@@ -227,10 +227,10 @@ describe('leases', () => {
   })
 
   test('are renewed, each separately', async () => {
-    const locks = client({ lease: 400 })
+    const locks = client({ lease: 1_500 })
     const semaphore = locks.semaphore(freshKey(), 3)
     const leases = [await semaphore.lock(), await semaphore.lock({ permits: 2 })]
-    await sleep(1_000)
+    await sleep(2_500)
     expect(leases.map(({ held }) => held)).toEqual([true, true])
     await leases[0]!.renew(10_000)
     expect(leases[0]!.remaining()).toBeGreaterThan(5_000)

@@ -47,8 +47,8 @@ test('counts current waiters, timed-out, refused and failed calls', async ({ hol
 })
 
 test('counts renewals and losses', async () => {
-  const locks = client({ lease: 300 })
-  const [renewed, lost] = [await locks.lock(freshKey()), await locks.lock(freshKey(), { renew: false })]
+  const locks = client({ lease: 1_500 })
+  const [renewed, lost] = [await locks.lock(freshKey()), await locks.lock(freshKey(), { lease: 300 })]
   await eventually(() => lost.signal.aborted && locks.stats().renewed >= 2)
   expect(locks.stats()).toMatchObject({ lost: 1, holding: 1, released: 0, hold: { count: 1 } })
   await renewed.release()

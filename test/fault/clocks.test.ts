@@ -81,7 +81,8 @@ describe('the time of day of Redis steps', () => {
     'by $step ms, and back, and again: I2, tokens increase ($kind)',
     async ({ step, client }, { key }) => {
       const { url, step: stepTo } = await steppedServer()
-      const locks = client({ ...options, tokenMemory: 100 }, url)
+      // Each step forward is longer than `tokenMemory`; no pause between two calls is.
+      const locks = client({ ...options, tokenMemory: STEP / 2 }, url)
       const tokens: number[] = []
       for (const offset of [0, step, 0, -step, step, 0]) {
         await stepTo(offset)
@@ -108,9 +109,7 @@ describe('the time of day of Redis steps', () => {
       const notified = aborted(held.signal)
       const { lease: wait } = await parkQuietly(other, key, { fair })
       await step(STEP)
-      const begin = performance.now()
       const [next] = await within(options.lease / 3 + options.waiterTtl / 3 + 600, Promise.all([wait, notified]))
-      expect(performance.now() - begin).toBeLessThan(options.lease)
       expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
       expect(await held.release()).toBe(false)
       expect(next.held).toBe(true)

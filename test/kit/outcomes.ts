@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { expect } from 'vitest'
 import { type ClientEvents, type LockClient, LockConnectionError } from '../../src/index.ts'
-import { sleep } from './time.ts'
+import { sleep, stopwatch, whenOver } from './time.ts'
 
 /**
  * A call that takes at most this long, in ms, counts as prompt in tests. The limit leaves room for a slow and busy
@@ -51,19 +51,19 @@ export function wordsOf(error: Error | undefined): string {
   return error.cause instanceof Error ? error.cause.message : `${error.cause}`
 }
 
-/** Returns what the promise resolves to. Fails if that takes longer than `limit` ms from now. */
+/** Returns what the promise resolves to. Fails if that takes longer than `limit` ms of a stopwatch from now. */
 export async function within<T>(limit: number, promise: PromiseLike<T>, when = 'from now'): Promise<T> {
-  const begin = performance.now()
-  let timer: NodeJS.Timeout | undefined
+  const elapsed = stopwatch()
+  let inTime: (() => void) | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`not within ${limit} ms ${when}`)), limit + 100)
+    inTime = whenOver(elapsed, limit + 100, () => reject(new Error(`not within ${limit} ms ${when}`)))
   })
   try {
     const value = await Promise.race([promise, late])
-    expect(performance.now() - begin, when).toBeLessThan(limit)
+    expect(elapsed(), when).toBeLessThan(limit)
     return value
   } finally {
-    clearTimeout(timer)
+    inTime?.()
   }
 }
 

@@ -2,6 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { inject, onTestFinished } from 'vitest'
 import { bundled } from './bundle.ts'
+import { stopwatch, whenOver } from './time.ts'
 
 export class Child {
   readonly process: ChildProcess
@@ -26,7 +27,7 @@ export class Child {
     this.process.send(message)
   }
 
-  /** Resolves to the first matching message, whether already received or not. Fails after `limit` ms. */
+  /** Resolves to the first matching message, whether already received or not. Fails after `limit` ms of a stopwatch. */
   message<T>(matches: (message: T) => boolean, limit = 15_000): Promise<T> {
     return new Promise((resolve, reject) => {
       const look = () => {
@@ -35,12 +36,12 @@ export class Child {
         done()
         resolve(found)
       }
-      const timer = setTimeout(() => {
+      const late = whenOver(stopwatch(this.pid), limit, () => {
         done()
         reject(new Error(`no such message within ${limit} ms: ${matches}; came: ${JSON.stringify(this.messages)}`))
-      }, limit)
+      })
       const done = () => {
-        clearTimeout(timer)
+        late()
         this.#wakers.delete(look)
       }
       this.#wakers.add(look)

@@ -130,7 +130,7 @@ describe.each(places)('three processes that loop, $where', ({ distances }) => {
   })
 })
 
-test.each([3, 5])('of %i servers, a dead minority costs fair waiters no time', { timeout: 120_000 }, async servers => {
+test.each([3, 5])('of %i servers, a dead minority costs fair waiters no time', { timeout: 300_000 }, async servers => {
   const load = {
     distances: [NEAR, NEAR, NEAR],
     callers: [4, 4, 4],

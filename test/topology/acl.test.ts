@@ -120,7 +120,7 @@ describe('without one of its rights', () => {
     },
   )
 
-  const brief = { lease: 300, waiterTtl: 300 }
+  const brief = { lease: 1_500, waiterTtl: 300 }
   /** Calls that are granted, or answered, to a user with all rights. One of them fails if any right of `one` is missing. */
   const calls: Record<string, (locks: LockClient, key: string) => Promise<unknown>> = {
     lock: (locks, key) => locks.lock(key).then(lease => lease.release()),
@@ -152,7 +152,7 @@ describe('without one of its rights', () => {
     expect(errors.length).toBeGreaterThan(0)
     for (const error of errors) expect(error).toBeInstanceOf(LockConnectionError)
     // By then, the last attempt to clean up has been made: after `lease`, `waiterTtl` and a pause of one second.
-    await sleep(2_500)
+    await sleep(brief.lease + brief.waiterTtl + 1_900)
     expect(at.warnings.map(({ message }) => message)).toEqual([])
   })
 

@@ -149,6 +149,8 @@ export class Member {
   /** Records that there is a connection again. */
   connected(): void {
     if (this.#passing !== undefined) this.#told.delete(this.#passing)
+    // The refusal to be connected is over, too, although no answer to a later request has said so yet.
+    if (kindOf(this.refusal) === this.#passing) this.refusal = undefined
     this.#passing = undefined
   }
 
