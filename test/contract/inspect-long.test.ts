@@ -47,7 +47,8 @@ function check({ kind, taken, permits = 0, groups, holders, waiters }: LockState
   for (const { group, waiting: shown } of groups) expect(shown).toBe(waiting(group))
 }
 
-test.for(here)('$what', async ({ callers, lock, group }, { key }) => {
+// The callers keep the processor busy, which the readings need, too.
+test.for(here)('$what', { timeout: 240_000 }, async ({ callers, lock, group }, { key }) => {
   const { source, proxy } = await place().proxied()
   const [working, looking] = [client(), client({}, source)]
   const seen = lock(looking, key, 0)

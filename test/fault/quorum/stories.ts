@@ -153,12 +153,12 @@ const renewal: Story = {
   name: 'renewal',
   async prepare(stage) {
     const [holder, , other] = stage.clients
-    const held = await stage.held({ lease: 1_500, renew: true })
+    const held = await stage.held({ lease: 3_000, renew: true })
     return async () => {
       await within(LIMIT, held.renew(), 'renewed')
       // The loop takes longer than the lease, so the hold lasts only if it is renewed.
       for (let i = 0; i < 4; i++) {
-        await sleep(400)
+        await sleep(800)
         expect(held.held, 'held while it is renewed').toBe(true)
         await rejection(other.lock(stage.key, { timeout: 0 }), LockTimeoutError)
       }

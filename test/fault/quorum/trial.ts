@@ -21,7 +21,7 @@ import { Stage, stories } from './stories.ts'
  * Lease for trials whose servers forget data, in ms. It is short, because the votes of a restarted server count only
  * after the longest lease.
  */
-export const FORGETFUL_LEASE = 2_000
+export const FORGETFUL_LEASE = 4_000
 const LEASE = 30_000
 /** The waiterTtl in ms. Waiters check their status every third of this time, which makes up for lost messages. */
 const WAITER_TTL = 3_000
