@@ -5,7 +5,7 @@
  *                                                   end of a lease (several waiters: "<id>,<id>… <token>,<token>…")
  *            "lost <id> <token> <lock>"             the hold <id> may have been taken away
  *            "ends <ms> <lock>"                     a holder's lease ends then: the waiters look again
- *            "beat <n>"                             from this client to itself: messages arrive
+ *            "beat"                                 from this client to itself: messages arrive
  *   unlock   "free <client>", or only "free"        the lock is free; <client>, if given, released it
  *            "entered <owner>"                      this owner holds the lock now: its other waiters may re-enter
  *            "ends <ms>"                            as in the inbox
@@ -30,8 +30,8 @@ export interface MessageListener {
 const ENTERED = 'entered '
 const ENDS = 'ends '
 
-/** Returns a function that reads a message and calls the listener, or `beat` with the number of a beat. */
-export function readerFor(listener: MessageListener, beat: (number: number) => void) {
+/** Returns a function that reads a message and calls the listener, or `onBeat`. */
+export function readerFor(listener: MessageListener, onBeat?: () => void) {
   return (channel: string, text: string): void => {
     const lock = lockOfChannel(channel)
     if (lock !== undefined) {
@@ -41,7 +41,7 @@ export function readerFor(listener: MessageListener, beat: (number: number) => v
       return
     }
     const [word, id = '', token = ''] = text.split(' ', 3)
-    if (word === 'beat') beat(Number(id))
+    if (word === 'beat') onBeat?.()
     else if (word === 'lost') listener.lost(id, Number(token))
     else if (word === 'ends') listener.ends?.(text.slice(`${word} ${id} `.length), Number(id))
     else if (word === 'handoff' || word === 'expiry') {

@@ -23,23 +23,24 @@ const unknown = /No such master|invalid reply: null/
 /** Each sentinel is probed at this interval, in ms. A probe must be answered within the same time. */
 const PROBE = 5_000
 
+export interface SentinelsListener {
+  /** Another server has become the master, or may have become it. */
+  onSwitched(): void
+  /** A sentinel refuses the subscription. */
+  onDeaf(error: Error): void
+}
+
 export class Sentinels {
   readonly #sentinels: readonly Redis[]
   readonly #name: string
-  readonly #switched: () => void
-  readonly #deaf: (error: Error) => void
+  readonly #listener: SentinelsListener
   /** Why the latest attempt to reach a sentinel failed. */
   #trouble: Error | undefined
   #probe: NodeJS.Timeout | undefined
 
-  /**
-   * `switched` is called when another server has become the master, or may have become it. `deaf` is called when a
-   * sentinel refuses the subscription.
-   */
-  constructor({ options, make }: SentinelClients, switched: () => void, deaf: (error: Error) => void) {
+  constructor({ options, make }: SentinelClients, listener: SentinelsListener) {
     this.#name = options.name ?? ''
-    this.#switched = switched
-    this.#deaf = deaf
+    this.#listener = listener
     this.#sentinels = (options.sentinels ?? []).map(address => this.#listenTo(make(optionsFor(address, options))))
   }
 
@@ -90,20 +91,20 @@ export class Sentinels {
       const [name, , , host, port] = text.split(' ')
       if (name !== this.#name) return
       master = `${host} ${port}`
-      this.#switched()
+      this.#listener.onSwitched()
     })
     sentinel.on('ready', () => {
       // The question and the subscription are sent together. So the client learns of every switch: an earlier one from
       // the answer, a later one from a message.
       const asked = sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.#name)
       sentinel.subscribe('+switch-master').catch((error: Error) => {
-        if (/^NOPERM\b/.test(error.message)) this.#deaf(withoutArguments(error))
+        if (/^NOPERM\b/.test(error.message)) this.#listener.onDeaf(withoutArguments(error))
       })
       asked.then(
         address => {
           const before = master
           master = (address as string[] | null)?.join(' ')
-          if (before !== undefined && master !== before) this.#switched()
+          if (before !== undefined && master !== before) this.#listener.onSwitched()
         },
         () => {},
       )

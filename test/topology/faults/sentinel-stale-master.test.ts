@@ -45,7 +45,7 @@ describe('a master is stopped until after its failover, and then continues', () 
     expect(await connections(master)).toBe(0)
   })
 
-  // This test fails if `if (before !== undefined && master !== before) this.#switched()` is removed in
+  // This test fails if `if (before !== undefined && master !== before) this.#listener.onSwitched()` is removed in
   // src/redis/sentinels.ts: the client does not switch, because it could not receive the announcement of the switch.
   test('a client whose sentinels were all away during the failover leaves the old master when one sentinel is back', async () => {
     const { servers, master, make, connections, allAt } = await scene()
