@@ -15,15 +15,15 @@ import { lockOfChannel } from './keys.ts'
 
 /** Receives messages, of Redis, of a quorum or of a store in memory. `lock`: the name of a lock. */
 export interface MessageListener {
-  /** Called when the waiter `id` has been granted the lock. The same grant may be told again, also by an answer. */
+  /** The waiter `id` has been granted the lock. The same grant may be told again, also by an answer. */
   granted(id: string, grant: Announced, lock: string): void
-  /** Called when a hold may have been taken away. `why`: it certainly has, for this reason. Redis gives no reason. */
+  /** A hold may have been taken away. `why`: it certainly has, for this reason. Redis gives no reason. */
   lost(id: string, token: number, why?: string): void
-  /** Called when the lock may be free. `by`: the client that released the lock; undefined if that is not known. */
+  /** The lock may be free. `by`: the client that released the lock; undefined if that is not known. */
   unlocked(lock: string, by: string | undefined): void
-  /** Called when `owner` has got the lock, so its other waiters may re-enter. */
+  /** `owner` has got the lock, so its other waiters may re-enter. */
   entered(lock: string, owner: string): void
-  /** Called when the lease of a holder ends in `ms`, which is sooner than the lock's waiters may expect. */
+  /** The lease of a holder ends in `ms`, which is sooner than the lock's waiters may expect. */
   ends?(lock: string, ms: number): void
 }
 
