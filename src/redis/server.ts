@@ -25,7 +25,7 @@ import { Shards } from './shards.ts'
 import { slotOf } from './slot.ts'
 import { Subscriber } from './subscriber.ts'
 
-/** The longest and the shortest time between two probes of the connections for messages, in ms. */
+/** The longest and the shortest time between two probes of the connections that only listen, in ms. */
 const PROBE = { longest: 5_000, shortest: 500 }
 
 export class Server implements Backend {
@@ -59,7 +59,7 @@ export class Server implements Backend {
     const deafness = 'a sentinel does not report failovers, so this client may notice a failover late'
     this.#sentinels =
       sentinels &&
-      new Sentinels(sentinels, {
+      new Sentinels(sentinels, clock, outageTimeout, {
         onSwitched: () =>
           this.#moved(new Error('the sentinels have made a different server the master, so the client connects to it')),
         onDeaf: error => this.#warn(new LockConnectionError(deafness, error)),
@@ -205,6 +205,7 @@ export class Server implements Backend {
     const pause = Math.min(PROBE.longest, Math.max(PROBE.shortest, this.#settings.waiterTtl / 3))
     this.#probe = this.#clock.after(pause, () => {
       this.#armProbe()
+      this.#sentinels?.probe()
       if (this.#listener.busy()) this.#subscriber.probe()
     })
   }

@@ -5,6 +5,7 @@
 import type { Redis } from 'ioredis'
 import { expect, onTestFinished } from 'vitest'
 import { freePort } from '../../../local-redis/port.ts'
+import { systemClock } from '../../../src/clock.ts'
 import { LockClient, LockConnectionError } from '../../../src/index.ts'
 import { clientsOf } from '../../../src/redis/clients.ts'
 import { Sentinels } from '../../../src/redis/sentinels.ts'
@@ -91,7 +92,7 @@ test('messages about other masters do not make a client leave', async () => {
     switches += 1
   }
   const { sentinels: clients } = clientsOf({ sentinels: [{ host: '127.0.0.1', port }], name: 'mine' })
-  const sentinels = new Sentinels(clients!, { onSwitched: count, onDeaf() {} })
+  const sentinels = new Sentinels(clients!, systemClock, 5_000, { onSwitched: count, onDeaf() {} })
   onTestFinished(() => sentinels.close())
   sentinels.open()
   const redis = plainRedis(url)
