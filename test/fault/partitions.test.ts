@@ -172,8 +172,8 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
 
   if (direction === 'up')
     // This test fails if `this.up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
-    // `false` in src/redis/connection.ts, or if `this.#connection.lag === 0` becomes `true` in src/redis/one-server.ts:
-    // the subscription is never confirmed.
+    // `false` in src/redis/connection.ts: the subscription is never confirmed. It also fails if
+    // `this.#connection.lag === 0` becomes `true` in src/redis/one-server.ts: the beats hide that.
     test('the one for messages, of a waiter that subscribes: I4 I6, it is granted', async ({ key }) => {
       const { locks, proxy } = await clientBehindProxy(options)
       const held = await client().lock(key)

@@ -210,8 +210,8 @@ describe('a right that only affects speed is revoked', () => {
     },
   )
 
-  // This test fails if `if (channel.asked !== server) return` becomes `return` in src/redis/subscriber.ts: a
-  // refused subscription is never requested again.
+  // This test fails if `if (channel.asked !== server) return` becomes `return channel.need?.done(error)` in
+  // src/redis/subscriber.ts: a refused subscription is never requested again, and refuses each later caller.
   test('the right is restored: I4, waiters receive messages again', async () => {
     const { redis, limitedUrl, other, key } = await scene()
     // With this waiterTtl, no heartbeat comes during the test.
