@@ -57,7 +57,7 @@ class Overheard extends Trace {
 
   override note(who: string, what: () => string): void {
     const text = what()
-    if (!/^hears beat /.test(text)) this.#hear(who, text)
+    if (!/^hears beat$/.test(text)) this.#hear(who, text)
   }
 }
 

@@ -7,7 +7,7 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import pTimeout from 'p-timeout'
 import { isError, LockArgumentError, LockError } from '../errors.ts'
-import { checkPlain, checkPorts, databaseOf, isInstance, optionsOfUrl } from './given.ts'
+import { checkPlain, checkPorts, databaseOf, isInstance, optionsOfUrl } from './check-source.ts'
 import load from './ioredis.cjs'
 import { elsewhere, manners } from './ioredis-options.ts'
 import { type FetchCredentials, isNodeRedis, type NodeRedisInstance, readNodeRedis, selectedBy } from './node-redis.ts'
@@ -60,7 +60,7 @@ export interface SentinelClients {
  */
 const KEEP_ALIVE = 60_000
 
-/** Returns user and password for a new connection. Called before each attempt to connect. */
+/** Returns user and password for a new connection, before each attempt to connect. */
 type Credentials = () => Logins | Promise<Logins>
 
 type Logins = Pick<RedisOptions, 'username' | 'password' | 'sentinelUsername' | 'sentinelPassword'>

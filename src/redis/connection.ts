@@ -1,6 +1,6 @@
 /**
- * One connection to Redis that the rest of the library can use as if it were always up. This file has the calls, and
- * reconnecting.ts has the connection.
+ * One connection to Redis that the rest of the library can use as if it were always up. This file has the calls.
+ * uplink.ts connects, and connects again.
  *
  * After `ask`, a call is in one of four states: waiting, sent, answered or refused.
  *
@@ -26,16 +26,16 @@
  * because the server may only be slow.
  */
 import type { Cluster, Redis } from 'ioredis'
-import type { Clock, Timer } from '../clock.ts'
+import { type AwakeClock, awake, type Clock, type Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError } from '../errors.ts'
 import { List, type Listed } from '../list.ts'
 import { type Outcome, settle } from '../outcome.ts'
 import type { Destination } from './destination.ts'
 import { Order, type Sent } from './order.ts'
 import { isTraced, readyCommands } from './ready-command.ts'
-import { Reconnecting, SHORTEST_GREETING } from './reconnecting.ts'
 import { isDemoted, isPassing, isReply, isUninvited, WrongServer } from './refusals.ts'
 import type { Answer, Request } from './request.ts'
+import { SHORTEST_GREETING, Uplink } from './uplink.ts'
 import { withoutArguments } from './without-arguments.ts'
 import { Writes } from './writes.ts'
 
@@ -68,19 +68,19 @@ interface Call extends Answer<unknown>, Sent, Listed<Call> {
 }
 
 export interface ConnectionListener {
-  up(): void
+  onUp?(): void
   /**
-   * Called when the connection is gone, or another attempt to connect has failed. `brief`: the connection has probably
-   * ended only because it was idle, and the first attempt to connect again is still to come.
+   * The connection is gone, or another attempt to connect has failed. `brief`: the connection has probably ended only
+   * because it was idle, and the first attempt to connect again is still to come.
    */
-  down(error: Error, brief: boolean): void
-  /** Called when the server refuses to write, because it is a replica now. */
-  demoted?(error: Error): void
+  onDown?(error: Error, brief: boolean): void
+  /** The server refuses to write, because it is a replica now. */
+  onDemoted?(error: Error): void
   /** Returns whether a waiter or a hold depends on this connection. */
   busy?(): boolean
 }
 
-export class Connection extends Reconnecting {
+export class Connection {
   /**
    * The error with which the server last answered "not now" (loading, busy, moving a slot). Undefined: the server has
    * since given a definite answer, or the connection has gone down.
@@ -88,6 +88,11 @@ export class Connection extends Reconnecting {
   trouble: Error | undefined
   /** When the server last answered a call; −∞: never. An answer "not now" (loading, busy, moving a slot) does not count. */
   answeredAt = Number.NEGATIVE_INFINITY
+  readonly redis: Redis | Cluster
+  readonly uplink: Uplink
+  readonly #clock: Clock
+  readonly #awake: AwakeClock
+  readonly #destination: Destination
   readonly #outageTimeout: number
   readonly #slowest: number
   readonly #early: number
@@ -120,29 +125,41 @@ export class Connection extends Reconnecting {
     blocks = 0,
   ) {
     const slowest = answerLimit(outageTimeout, 'nodes' in redis)
-    super(redis, clock, destination, slowest)
+    this.redis = redis
+    this.uplink = new Uplink(redis, clock, destination, slowest, {
+      onUp: () => this.#wentUp(),
+      onDown: (error, wasUp) => this.#wentDown(error, wasUp),
+    })
+    this.#clock = clock
+    this.#awake = awake(clock)
+    this.#destination = destination
     this.#outageTimeout = outageTimeout
     this.#slowest = slowest
     this.#early = Math.min(slowest, EARLY + blocks)
     this.#listener = listener
     this.#writes = new Writes(redis)
-    redis.on('message', this.arrived).on('smessage', this.arrived)
+    redis.on('message', () => this.arrived()).on('smessage', () => this.arrived())
+  }
+
+  /** Whether commands can be sent. */
+  get up(): boolean {
+    return this.uplink.up
   }
 
   /** How many ms the server has been silent while commands were unanswered; 0 if no command is unanswered. */
   get silence(): number {
-    return this.#unanswered > 0 ? this.awake.now() - this.#lastAnswer : 0
+    return this.#unanswered > 0 ? this.#awake.now() - this.#lastAnswer : 0
   }
 
   /** For how many ms the oldest call that was sent has been unanswered; 0 if none is unanswered. */
   get lag(): number {
     const oldest = this.#calls.first
-    return oldest?.underway ? this.awake.now() - oldest.sentAwake : 0
+    return oldest?.underway ? this.#awake.now() - oldest.sentAwake : 0
   }
 
   /** Whether a new call is rejected at once: the client was closed, or the server refuses the connection for good. */
   get rejects(): boolean {
-    return this.closed || this.refusal !== undefined
+    return this.uplink.closed || this.uplink.refusal !== undefined
   }
 
   /** `ask` for a request that has only `send`. */
@@ -165,15 +182,16 @@ export class Connection extends Reconnecting {
 
   /** Does the same as `ask`, and tells the outcome to an object, later than this method returns. */
   post<T>(request: Request<T>, to: Outcome<T>): void {
-    if (this.closed || this.refusal) {
-      const error = this.closed ? new LockClosedError() : refusedBy(this.refusal as Error)
+    if (this.rejects) {
+      const { closed, refusal } = this.uplink
+      const error = closed ? new LockClosedError() : refusedBy(refusal as Error)
       return process.nextTick(() => this.#explain(request, error, to))
     }
-    const now = this.clock.now()
+    const now = this.#clock.now()
     const call: Call = {
       request,
       to: to as Outcome<unknown>,
-      begun: this.awake.at(now),
+      begun: this.#awake.at(now),
       reply: undefined,
       sent: 0,
       sentAwake: 0,
@@ -198,24 +216,24 @@ export class Connection extends Reconnecting {
    * new password, or may lead to the new master. (In a cluster, MOVED leads to the new master.)
    */
   passes(error: Error): boolean {
-    return isPassing(error) || this.isOutdated(error) || (isDemoted(error) && !('nodes' in this.redis))
+    return isPassing(error) || this.uplink.isOutdated(error) || (isDemoted(error) && !('nodes' in this.redis))
   }
 
-  /** Called when something has arrived, so the connection works. */
-  readonly arrived = (): void => {
-    this.#lastSign = this.clock.now()
+  /** Something has arrived, so the connection works. */
+  arrived(now = this.#clock.now()): void {
+    this.#lastSign = now
     this.#doubtful = false
   }
 
   /** Ends the connection for good; pending calls reject with LockClosedError. */
-  override close(): void {
-    super.close()
+  close(): void {
+    this.uplink.close()
     this.#sweep?.cancel()
     this.#order.clear()
     for (const call of [...this.#calls]) this.#fail(call, new LockClosedError())
   }
 
-  #send(call: Call, now = this.clock.now(), awakeNow = this.awake.at(now)): void {
+  #send(call: Call, now = this.#clock.now(), awakeNow = this.#awake.at(now)): void {
     if (call.underway || !this.#order.admits(call)) return
     call.underway = true
     call.sent = now
@@ -234,15 +252,10 @@ export class Connection extends Reconnecting {
       )
   }
 
-  /** Called when the server has answered a call. */
   replied(call: Call, reply: unknown): void {
-    const now = this.clock.now()
-    call.underway = false
-    this.#unanswered -= 1
-    this.#lastSign = now
-    this.#doubtful = false
-    this.accepted = true
-    this.answeredAt = this.#lastAnswer = this.awake.at(now)
+    this.arrived(this.#answered(call))
+    this.uplink.accepted = true
+    this.answeredAt = this.#lastAnswer
     this.trouble = undefined
     const earlier = this.#order.earlier(call)
     if (earlier && this.#calls.has(call)) {
@@ -264,59 +277,61 @@ export class Connection extends Reconnecting {
     else to.done(outcome)
   }
 
-  /** Called when the server has refused a call, or the connection was lost. */
+  /** The server has refused the call, or the connection was lost. */
   refused(call: Call, error: Error): void {
-    const now = this.clock.now()
-    call.underway = false
-    this.#unanswered -= 1
-    this.#lastAnswer = this.awake.at(now)
-    if (isReply(error)) {
-      this.#lastSign = now
-      this.#doubtful = false
-    }
+    const now = this.#answered(call)
+    if (isReply(error)) this.arrived(now)
     if (this.#calls.has(call)) this.#unknownOrRefused(call, error)
   }
 
-  /** Called when a call has its outcome. Returns false if it had one before. */
+  #answered(call: Call): number {
+    const now = this.#clock.now()
+    call.underway = false
+    this.#unanswered -= 1
+    this.#lastAnswer = this.#awake.at(now)
+    return now
+  }
+
+  /** Ends a call that has its outcome. Returns false if it had one before. */
   #settle(call: Call): boolean {
     for (const held of this.#order.settled(call)) this.#send(held)
     return this.#calls.delete(call)
   }
 
   /**
-   * Sends a call again that has just been answered, after a pause in ms. If the connection is down then, `wentUp` sends
+   * Sends a call again that has just been answered, after a pause in ms. If the connection is down then, `#wentUp` sends
    * the call later.
    */
   #sendAgain(call: Call, pause: number): void {
     this.#order.refused(call)
     const send = () => {
       if (!this.up || !this.#calls.has(call)) return
-      if (pause > 0 && isUninvited(call.error)) this.reset(call.error)
+      if (pause > 0 && isUninvited(call.error)) this.uplink.reset(call.error)
       else this.#send(call)
     }
-    if (pause > 0) this.clock.after(pause, send)
+    if (pause > 0) this.#clock.after(pause, send)
     else send()
   }
 
   #unknownOrRefused(call: Call, raw: Error): void {
     const error = withoutArguments(raw)
-    const wrong = this.destination.wrongServer?.(this.redis, error)
-    if (wrong) return this.reset(wrong)
+    const wrong = this.#destination.wrongServer?.(this.redis, error)
+    if (wrong) return this.uplink.reset(wrong)
     if (isReply(error) && call.request.rephrase?.(error)) return this.#sendAgain(call, 0)
     if (isReply(error) && !this.passes(error)) {
       this.answeredAt = this.#lastAnswer
       this.trouble = undefined
       return this.#fail(call, refusedBy(error))
     }
-    call.error = this.torn ?? error
+    call.error = this.uplink.torn ?? error
     if (isReply(error)) this.trouble = error
     // If the answer is "not now", the server has run nothing of the request, or only a part that the next run
     // completes. So only a failed connection sets `repeated`.
     if (!isReply(error)) call.repeated = true
     if (!this.up) return
     if (isDemoted(error)) {
-      this.reset(error)
-      return this.#listener.demoted?.(error)
+      this.uplink.reset(error)
+      return this.#listener.onDemoted?.(error)
     }
     this.#sendAgain(call, PAUSE)
   }
@@ -333,20 +348,20 @@ export class Connection extends Reconnecting {
     else to.failed(explained || error)
   }
 
-  protected wentUp(): void {
+  #wentUp(): void {
     this.arrived()
     this.#ready ??= readyCommands(this.redis, this)
     for (const call of [...this.#calls]) this.#send(call)
-    this.#listener.up()
+    this.#listener.onUp?.()
   }
 
-  protected wentDown(error: Error, wasUp: boolean): void {
-    const brief = wasUp && (this.torn ? this.#doubtful : this.#listener.busy?.() === false)
+  #wentDown(error: Error, wasUp: boolean): void {
+    const { torn, refusal } = this.uplink
+    const brief = wasUp && (torn ? this.#doubtful : this.#listener.busy?.() === false)
     this.#order.clear()
     this.trouble = undefined
-    const { refusal } = this
     if (refusal) for (const call of [...this.#calls]) this.#fail(call, refusedBy(refusal))
-    this.#listener.down(error, brief)
+    this.#listener.onDown?.(error, brief)
   }
 
   /**
@@ -357,10 +372,10 @@ export class Connection extends Reconnecting {
     if (this.#sweep) return
     const oldest = this.#calls.first
     if (!oldest) return
-    const now = this.awake.now()
-    const silentSince = this.#unanswered > 0 && !this.torn ? this.#lastAnswer : now
+    const now = this.#awake.now()
+    const silentSince = this.#unanswered > 0 && !this.uplink.torn ? this.#lastAnswer : now
     const due = Math.min(oldest.begun + this.#outageTimeout, silentSince + this.#answerLimit)
-    this.#sweep = this.awake.after(Math.max(1, due - now), () => {
+    this.#sweep = this.#awake.after(Math.max(1, due - now), () => {
       this.#sweep = undefined
       this.#giveUpOld()
       this.#armSweep()
@@ -373,15 +388,15 @@ export class Connection extends Reconnecting {
   }
 
   #giveUpOld(): void {
-    const now = this.awake.now()
+    const now = this.#awake.now()
     for (const call of [...this.#calls]) {
       if (now - call.begun < this.#outageTimeout) break
-      const error = (this.up ? call.error : (this.away ?? call.error)) ?? new Error('the command got no reply')
+      const error = (this.up ? call.error : (this.uplink.away ?? call.error)) ?? new Error('the command got no reply')
       const did = isReply(error) ? 'was not ready' : 'did not answer'
       this.#fail(call, new LockConnectionError(`Redis ${did} for ${this.#outageTimeout} ms`, error))
     }
     if (this.up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit) {
-      this.reset(
+      this.uplink.reset(
         new Error(`the connection was given up after ${Math.round(now - this.#lastAnswer)} ms without a reply`),
       )
     }

@@ -120,7 +120,7 @@ function field(map: unknown, name: string): unknown {
 }
 
 /**
- * Called if the server calls itself a cluster. Returns whether it refuses a script with keys of two slots. A node of a
+ * Returns whether a server that calls itself a cluster refuses a script with keys of two slots. A node of a
  * cluster refuses the script, even if it is the only node. Such a server cannot be used, because the client could not
  * renew two locks in one call. A proxy for a whole cluster may accept the script, and then it can be used. The script
  * is sent with EVAL, because the locks need the right to EVAL anyway.

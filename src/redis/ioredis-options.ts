@@ -9,7 +9,7 @@ import { clientOptionNames } from '../settings.ts'
 
 /**
  * Options for every connection. With these options, ioredis never sends a command twice on its own, and never leaves a
- * promise unsettled (redis/reconnecting.ts has the reasons). `keyPrefix` is empty, because redis/keys.ts adds the prefix
+ * promise unsettled (redis/uplink.ts has the reasons). `keyPrefix` is empty, because redis/keys.ts adds the prefix
  * to keys and channels.
  */
 export const manners = {
@@ -36,7 +36,7 @@ export const manners = {
   role: 'master',
   // ioredis asks the sentinels of its list one after another. It may begin in the middle of the list, after the
   // sentinel at which it last stopped, and so reach the end without having asked all sentinels. Then this strategy lets
-  // ioredis go through the whole list once. If that fails too, the attempt to connect fails, and redis/reconnecting.ts
+  // ioredis go through the whole list once. If that fails too, the attempt to connect fails, and redis/uplink.ts
   // connects again.
   sentinelRetryStrategy: times => (times === 1 ? 0 : null),
   // Without a limit, ioredis would wait forever for the answer of a sentinel that hangs.

@@ -5,7 +5,7 @@
  *                                                   end of a lease (several waiters: "<id>,<id>… <token>,<token>…")
  *            "lost <id> <token> <lock>"             the hold <id> may have been taken away
  *            "ends <ms> <lock>"                     a holder's lease ends then: the waiters look again
- *            "beat <n>"                             from this client to itself: messages arrive
+ *            "beat"                                 from this client to itself: messages arrive
  *   unlock   "free <client>", or only "free"        the lock is free; <client>, if given, released it
  *            "entered <owner>"                      this owner holds the lock now: its other waiters may re-enter
  *            "ends <ms>"                            as in the inbox
@@ -15,23 +15,23 @@ import { lockOfChannel } from './keys.ts'
 
 /** Receives messages, of Redis, of a quorum or of a store in memory. `lock`: the name of a lock. */
 export interface MessageListener {
-  /** Called when the waiter `id` has been granted the lock. The same grant may be told again, also by an answer. */
+  /** The waiter `id` has been granted the lock. The same grant may be told again, also by an answer. */
   granted(id: string, grant: Announced, lock: string): void
-  /** Called when a hold may have been taken away. `why`: it certainly has, for this reason. Redis gives no reason. */
+  /** A hold may have been taken away. `why`: it certainly has, for this reason. Redis gives no reason. */
   lost(id: string, token: number, why?: string): void
-  /** Called when the lock may be free. `by`: the client that released the lock; undefined if that is not known. */
+  /** The lock may be free. `by`: the client that released the lock; undefined if that is not known. */
   unlocked(lock: string, by: string | undefined): void
-  /** Called when `owner` has got the lock, so its other waiters may re-enter. */
+  /** `owner` has got the lock, so its other waiters may re-enter. */
   entered(lock: string, owner: string): void
-  /** Called when the lease of a holder ends in `ms`, which is sooner than the lock's waiters may expect. */
+  /** The lease of a holder ends in `ms`, which is sooner than the lock's waiters may expect. */
   ends?(lock: string, ms: number): void
 }
 
 const ENTERED = 'entered '
 const ENDS = 'ends '
 
-/** Returns a function that reads a message and calls the listener, or `beat` with the number of a beat. */
-export function readerFor(listener: MessageListener, beat: (number: number) => void) {
+/** Returns a function that reads a message and calls the listener, or `onBeat`. */
+export function readerFor(listener: MessageListener, onBeat?: () => void) {
   return (channel: string, text: string): void => {
     const lock = lockOfChannel(channel)
     if (lock !== undefined) {
@@ -41,7 +41,7 @@ export function readerFor(listener: MessageListener, beat: (number: number) => v
       return
     }
     const [word, id = '', token = ''] = text.split(' ', 3)
-    if (word === 'beat') beat(Number(id))
+    if (word === 'beat') onBeat?.()
     else if (word === 'lost') listener.lost(id, Number(token))
     else if (word === 'ends') listener.ends?.(text.slice(`${word} ${id} `.length), Number(id))
     else if (word === 'handoff' || word === 'expiry') {

@@ -42,7 +42,7 @@ export class Order<T extends Sent> {
   /** By the keys of the requests. Nearly always empty. */
   readonly #lines = new Map<string, Line<T>>()
 
-  /** Called before a request is sent. Returns false if it must not be sent yet; then, `settled` returns it later. */
+  /** Returns whether a request may be sent now. If not, `settled` returns it later. */
   admits(request: T): boolean {
     if (request.place === 0) {
       const line = this.#lineOf(request)
@@ -56,7 +56,7 @@ export class Order<T extends Sent> {
     return true
   }
 
-  /** Called when a request was refused, or ran too early, and will be sent again. */
+  /** A request was refused, or ran too early, and will be sent again. */
   refused(request: T): void {
     request.waits = true
     const { key } = request.request
@@ -75,7 +75,7 @@ export class Order<T extends Sent> {
     return first && first.place < request.place ? first : undefined
   }
 
-  /** Called when a request has its final answer, or is given up. Returns the requests that may be sent now. */
+  /** A request has its final answer, or is given up. Returns the requests that may be sent now. */
   settled(request: T): ReadonlySet<T> {
     const line = this.#lineOf(request)
     if (!line) return none
@@ -86,7 +86,7 @@ export class Order<T extends Sent> {
     return line.held
   }
 
-  /** Called when the connection is lost: all requests that are not answered will be sent again, in their order. */
+  /** The connection is lost: all requests that are not answered will be sent again, in their order. */
   clear(): void {
     for (const { behind } of this.#lines.values()) behind.clear()
     this.#lines.clear()

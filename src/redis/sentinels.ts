@@ -12,52 +12,51 @@
  * reached again, `Sentinels` asks that sentinel for the master.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
+import type { Clock } from '../clock.ts'
+import type { LockConnectionError } from '../errors.ts'
 import type { SentinelClients } from './clients.ts'
-import { WrongServer } from './refusals.ts'
-import { withoutArguments } from './without-arguments.ts'
+import { Connection } from './connection.ts'
+import { isReply, WrongServer } from './refusals.ts'
 
-/** The pause between attempts to reach a sentinel, in ms. It grows from `first` to `longest`. */
-const RETRY = { first: 100, longest: 2_000 }
 /** ioredis's error messages when a sentinel does not know the master. */
 const unknown = /No such master|invalid reply: null/
-/** Each sentinel is probed at this interval, in ms. A probe must be answered within the same time. */
-const PROBE = 5_000
+
+export interface SentinelsListener {
+  /** Another server has become the master, or may have become it. */
+  onSwitched(): void
+  /** A sentinel refuses the subscription. */
+  onDeaf(error: Error): void
+}
 
 export class Sentinels {
-  readonly #sentinels: readonly Redis[]
+  readonly #sentinels: readonly Connection[]
   readonly #name: string
-  readonly #switched: () => void
-  readonly #deaf: (error: Error) => void
+  readonly #listener: SentinelsListener
   /** Why the latest attempt to reach a sentinel failed. */
   #trouble: Error | undefined
-  #probe: NodeJS.Timeout | undefined
 
-  /**
-   * `switched` is called when another server has become the master, or may have become it. `deaf` is called when a
-   * sentinel refuses the subscription.
-   */
-  constructor({ options, make }: SentinelClients, switched: () => void, deaf: (error: Error) => void) {
+  constructor({ options, make }: SentinelClients, clock: Clock, outageTimeout: number, listener: SentinelsListener) {
     this.#name = options.name ?? ''
-    this.#switched = switched
-    this.#deaf = deaf
-    this.#sentinels = (options.sentinels ?? []).map(address => this.#listenTo(make(optionsFor(address, options))))
+    this.#listener = listener
+    this.#sentinels = (options.sentinels ?? []).map(address =>
+      this.#listenTo(make(optionsFor(address, options)), clock, outageTimeout),
+    )
   }
 
   open(): void {
-    // A failure to connect is ignored, because ioredis tries again on its own.
-    for (const sentinel of this.#sentinels) sentinel.connect().catch(() => {})
-    // A connection that only listens does not notice that its sentinel is gone. So each sentinel gets a probe, which it
-    // must answer. If no answer comes, `socketTimeout` ends the connection.
-    this.#probe = setInterval(() => {
-      for (const sentinel of this.#sentinels) {
-        if (sentinel.status === 'ready') sentinel.subscribe('+switch-master').catch(() => {})
-      }
-    }, PROBE)
+    for (const { uplink } of this.#sentinels) uplink.open()
+  }
+
+  /**
+   * A connection that only listens does not notice that its sentinel is gone. So each sentinel has to answer from time
+   * to time.
+   */
+  probe(): void {
+    for (const sentinel of this.#sentinels) if (sentinel.up) this.#subscribe(sentinel)
   }
 
   close(): void {
-    clearInterval(this.#probe)
-    for (const sentinel of this.#sentinels) sentinel.disconnect()
+    for (const sentinel of this.#sentinels) sentinel.close()
   }
 
   /**
@@ -81,34 +80,41 @@ export class Sentinels {
     })
   }
 
-  #listenTo(sentinel: Redis): Redis {
+  #listenTo(redis: Redis, clock: Clock, outageTimeout: number): Connection {
     let master: string | undefined
-    sentinel.on('error', error => {
-      this.#trouble = withoutArguments(error)
-    })
-    sentinel.on('message', (_, text: string) => {
+    redis.on('message', (_, text: string) => {
       const [name, , , host, port] = text.split(' ')
       if (name !== this.#name) return
       master = `${host} ${port}`
-      this.#switched()
+      this.#listener.onSwitched()
     })
-    sentinel.on('ready', () => {
-      // The question and the subscription are sent together. So the client learns of every switch: an earlier one from
-      // the answer, a later one from a message.
-      const asked = sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.#name)
-      sentinel.subscribe('+switch-master').catch((error: Error) => {
-        if (/^NOPERM\b/.test(error.message)) this.#deaf(withoutArguments(error))
-      })
-      asked.then(
-        address => {
-          const before = master
-          master = (address as string[] | null)?.join(' ')
-          if (before !== undefined && master !== before) this.#switched()
-        },
-        () => {},
-      )
+    const sentinel = new Connection(redis, clock, outageTimeout, {
+      onUp: () => {
+        // The question and the subscription are sent together. So the client learns of every switch: an earlier one
+        // from the answer, a later one from a message.
+        const asked = sentinel.run(() => redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.#name))
+        this.#subscribe(sentinel)
+        asked.then(
+          address => {
+            const before = master
+            master = (address as string[] | null)?.join(' ')
+            if (before !== undefined && master !== before) this.#listener.onSwitched()
+          },
+          () => {},
+        )
+      },
+      onDown: error => {
+        this.#trouble = error
+      },
     })
     return sentinel
+  }
+
+  #subscribe(sentinel: Connection): void {
+    const subscribe = (redis: Redis | Cluster) => redis.subscribe('+switch-master')
+    sentinel.run(subscribe).catch(({ cause }: LockConnectionError) => {
+      if (isReply(cause) && /^NOPERM\b/.test(cause.message)) this.#listener.onDeaf(cause)
+    })
   }
 }
 
@@ -116,16 +122,7 @@ function optionsFor(
   { host = '127.0.0.1', port = 26_379, family }: SentinelAddress,
   { sentinelUsername: username, sentinelPassword: password, sentinelTLS: tls }: RedisOptions,
 ): RedisOptions {
-  return {
-    host,
-    port,
-    family,
-    username,
-    password,
-    tls,
-    socketTimeout: PROBE,
-    retryStrategy: times => Math.min(times * RETRY.first, RETRY.longest),
-  }
+  return { host, port, family, username, password, tls }
 }
 
 type SentinelAddress = NonNullable<RedisOptions['sentinels']>[number]

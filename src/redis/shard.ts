@@ -1,25 +1,24 @@
-/**
- * A connection that receives the messages of one master of a cluster. shards.ts decides to which channels the
- * connection subscribes.
- */
+/** The connection that receives the messages of one master of a cluster. */
 import type { Redis } from 'ioredis'
 import type { Clock } from '../clock.ts'
 import { ownConnectionTo } from './clients.ts'
 import { Connection } from './connection.ts'
 import { clusterMember } from './destination.ts'
+import type { MessageServer } from './subscriber.ts'
 
 export interface ShardListener {
-  message(channel: string, text: string): void
-  /** Called when the connection is gone, or another attempt to connect has failed: no messages arrive. */
-  down(shard: Shard, error: Error): void
-  /** Called when the server has ended subscriptions, because their slots have moved to another server. */
-  reduced(shard: Shard): void
+  onMessage(channel: string, text: string): void
+  onUp(): void
+  /** The connection is gone, or another attempt to connect has failed: no messages arrive. */
+  onDown(error: Error): void
+  /** The server has ended subscriptions, because their slots have moved to another server. */
+  onReduced(): void
 }
 
 /** Errors of a server that no longer has the slot of the channel, or does not know yet that it has the slot. */
 const notHere = /^(MOVED|CLUSTERDOWN)\b/
 
-export class Shard {
+export class Shard implements MessageServer {
   /** The name of the node in ioredis: host:port. */
   readonly node: string
   readonly #redis: Redis
@@ -31,18 +30,20 @@ export class Shard {
   readonly #asked = new Set<() => void>()
   #reduced = false
 
-  /** `member` is ioredis's own connection to the node. Only its settings are read. */
-  constructor(member: Redis, node: string, clock: Clock, outageTimeout: number, listener: ShardListener) {
+  /** `member` is ioredis's own connection to the node. Only its settings are read. `accepted`: see `Uplink`. */
+  constructor(
+    member: Redis,
+    node: string,
+    clock: Clock,
+    outageTimeout: number,
+    accepted: boolean,
+    listener: ShardListener,
+  ) {
     this.node = node
     const redis = ownConnectionTo(member)
     this.#redis = redis
-    const connectionListener = {
-      // When the connection comes up, `Connection` itself sends the waiting calls.
-      up: () => {},
-      down: (error: Error) => listener.down(this, error),
-    }
-    this.#connection = new Connection(redis, clock, outageTimeout, connectionListener, clusterMember)
-    redis.on('smessage', (channel: string, text: string) => listener.message(channel, text))
+    this.#connection = new Connection(redis, clock, outageTimeout, listener, clusterMember)
+    redis.on('smessage', (channel: string, text: string) => listener.onMessage(channel, text))
     // ioredis emits 'moved' once for each channel whose subscription the server has ended. All these channels are
     // handled together.
     redis.on('moved', () => {
@@ -51,15 +52,16 @@ export class Shard {
       queueMicrotask(() => {
         this.#reduced = false
         for (const refuse of this.#asked) refuse()
-        listener.reduced(this)
+        listener.onReduced()
       })
     })
     // When the server ends a subscription, ioredis 5 mistakes the server's message for the answer to a command. From
     // then on it assigns every answer to the wrong command. So the connection is made again.
     redis.on('error', (error: Error) => {
-      if (/^Command queue state error/.test(error.message)) this.#connection.reset(error)
+      if (/^Command queue state error/.test(error.message)) this.#connection.uplink.reset(error)
     })
-    this.#connection.open()
+    this.#connection.uplink.accepted = accepted
+    this.#connection.uplink.open()
   }
 
   get up(): boolean {
@@ -72,12 +74,21 @@ export class Shard {
     return new Set(set ? set.channels('ssubscribe') : [])
   }
 
-  /**
-   * Subscribes to the channel. Resolves to true when the server has confirmed the subscription on the current
-   * connection. Resolves to false if the server does not have the channel's slot.
-   */
   subscribe(channel: string): Promise<boolean> {
     return this.#connection.run(() => this.#ask(channel))
+  }
+
+  /** An answer shows that the connection is alive and that the slot is still on this server. */
+  probe(channel: string): Promise<boolean> {
+    return this.subscribe(channel)
+  }
+
+  unsubscribe(channel: string): void {
+    if (this.up) this.#redis.sunsubscribe(channel).catch(() => {})
+  }
+
+  close(): void {
+    this.#connection.close()
   }
 
   #ask(channel: string): Promise<boolean> {
@@ -97,14 +108,5 @@ export class Shard {
         },
       )
     })
-  }
-
-  /** Ends the subscription. The command is sent only once: if the connection is lost, the subscription ends anyway. */
-  leave(channel: string): void {
-    if (this.up) this.#redis.sunsubscribe(channel).catch(() => {})
-  }
-
-  close(): void {
-    this.#connection.close()
   }
 }

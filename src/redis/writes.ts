@@ -32,14 +32,14 @@ export class Writes {
     this.#redis = redis
   }
 
-  /** Called before each request is written. */
+  /** Comes before each request. */
   next(): void {
     this.#inTurn += 1
     if (this.#inTurn === 1) process.nextTick(this.#turnIsOver)
     else if (this.#inTurn === AT_ONCE + 1) this.#holdBack()
   }
 
-  /** Called before requests that belong together: they share a write, with what else is asked in this turn. */
+  /** The next requests belong together: they share a write, with what else is asked in this turn. */
   together(): void {
     if (this.#inTurn === 0) process.nextTick(this.#turnIsOver)
     this.#inTurn = Math.max(this.#inTurn, AT_ONCE)

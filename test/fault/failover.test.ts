@@ -193,7 +193,7 @@ describe('the name of the master leads to a replica', () => {
     },
   )
 
-  // This test fails if `this.#demoted ||= isDemoted(reason)` is removed in src/redis/reconnecting.ts: each connection
+  // This test fails if `this.#demoted ||= isDemoted(reason)` is removed in src/redis/uplink.ts: each connection
   // counts as up, so the next one is made without a pause.
   test('for good: I6, calls reject with READONLY, and the client connects at most about once a second', async () => {
     const { url } = await ownServer()

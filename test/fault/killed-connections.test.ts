@@ -66,7 +66,7 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
 
   // This test fails if `this.requests.look(key)` is removed in src/kind-client.ts: no client checks its locks after the
   // reconnect. (The tests in which command connections are killed do not fail: after a reconnect of its command
-  // connection, a client checks its locks anyway.) It also fails if `call.error = this.torn ?? error` becomes `return
+  // connection, a client checks its locks anyway.) It also fails if `call.error = this.uplink.torn ?? error` becomes `return
   // this.#fail(call, new LockConnectionError('lost', error))` in src/redis/connection.ts: calls are rejected.
   test.for(kinds.flatMap(each => Object.keys(fairnesses).map(how => ({ ...each, how }))))(
     'I1 I2 I4: under load, all callers are served ($kind, $how)',

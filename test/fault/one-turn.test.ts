@@ -28,9 +28,9 @@ async function connected(url?: string) {
   const isUp = new Promise<void>(resolve => {
     up = resolve
   })
-  const connection = new Connection(redis, systemClock, 15_000, { up: () => up(), down: () => {} })
+  const connection = new Connection(redis, systemClock, 15_000, { onUp: () => up() })
   onTestFinished(() => connection.close())
-  connection.open()
+  connection.uplink.open()
   await isUp
   return { connection, redis, scripts: new Scripts(connection, { echo }, settings) }
 }

@@ -115,7 +115,7 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
   })
 
   // This test fails if `this.redis.connect().catch(() => {})` becomes `this.redis.connect()` in
-  // src/redis/reconnecting.ts: if the client cannot log in, its process has an unhandled rejection.
+  // src/redis/uplink.ts: if the client cannot log in, its process has an unhandled rejection.
   test('a separate process has no unhandled rejection, and can be closed', async () => {
     const { redis, limitedUrl, other, key } = await scene()
     const peer = await Peer.start(options, limitedUrl)
@@ -142,7 +142,7 @@ const sources: [string, (login: { port: number; username: string; password: stri
 
 describe('the password is changed', () => {
   // This test fails if `return this.accepted && isUninvited(error)` becomes `return false` in
-  // src/redis/reconnecting.ts: the refused password counts as the last word.
+  // src/redis/uplink.ts: the refused password counts as the last word.
   test.each(sources)('I6 I8: calls wait until %s knows the new one, and no hold is lost', async (_, make) => {
     const { redis, key } = await scene()
     const login = { port: (redis.options as { port: number }).port, username: 'limited', password: 'pw' }
@@ -210,8 +210,8 @@ describe('a right that only affects speed is revoked', () => {
     },
   )
 
-  // This test fails if `channel.pending = undefined` is removed in src/redis/subscriber.ts: a refused subscription is
-  // never requested again.
+  // This test fails if `if (channel.asked !== server) return` becomes `return channel.need?.done(error)` in
+  // src/redis/subscriber.ts: a refused subscription is never requested again, and refuses each later caller.
   test('the right is restored: I4, waiters receive messages again', async () => {
     const { redis, limitedUrl, other, key } = await scene()
     // With this waiterTtl, no heartbeat comes during the test.

@@ -54,9 +54,9 @@ export class TestSemaphore {
   }
 
   static async on(url = redisUrl(), kind: Kind = semaphore): Promise<TestSemaphore> {
-    const connection = new Connection(clientsOf(url).make(5_000), systemClock, 5_000, { up() {}, down() {} })
+    const connection = new Connection(clientsOf(url).make(5_000), systemClock, 5_000, {})
     onTestFinished(() => connection.close())
-    connection.open()
+    connection.uplink.open()
     await connection.run(redis => redis.ping())
     const settings = { cluster: false, inboxes: 'lock:inbox:', tokenMemory: MEMORY }
     return new TestSemaphore(plainRedis(url), runnerOf(kind, connection, settings), keysOf(kind, false).of(freshKey()))

@@ -84,9 +84,9 @@ export async function lockOnOwnServer(): Promise<TestLock> {
 }
 
 async function lockOn(url: string): Promise<TestLock> {
-  const connection = new Connection(clientsOf(url).make(5_000), systemClock, 5_000, { up() {}, down() {} })
+  const connection = new Connection(clientsOf(url).make(5_000), systemClock, 5_000, {})
   onTestFinished(() => connection.close())
-  connection.open()
+  connection.uplink.open()
   await connection.run(redis => redis.ping())
   return new TestLock(
     url,

@@ -89,7 +89,7 @@ test.each(['+sentinel|get-master-addr-by-name', '+sentinel|sentinels'])(
   },
 )
 
-// This test fails if `this.#deaf(withoutArguments(error))` is removed in src/redis/sentinels.ts.
+// This test fails if `this.#listener.onDeaf(cause)` is removed in src/redis/sentinels.ts.
 test.each([
   ['+subscribe', '-subscribe', /NOPERM .*'subscribe'/],
   ['&+switch-master', '&others', /NOPERM .*channel/],

@@ -225,7 +225,7 @@ test('a user with rights to some keys can use only these, and its errors name th
   expect(at.warnings).toEqual([])
 })
 
-// This test fails if `this.#listener.up()` is called before the loop in `wentUp` of src/redis/connection.ts.
+// This test fails if `this.#listener.onUp?.()` is called before the loop in `#wentUp` of src/redis/connection.ts.
 test('the client asks once whether locks may be evicted, after the calls that waited for the connection', async () => {
   const admin = new Redis(quiet.url)
   const monitor = await admin.monitor()

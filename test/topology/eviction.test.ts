@@ -36,7 +36,7 @@ async function used(source: ConstructorParameters<typeof LockClient>[0] = server
 
 describe('one server', () => {
   // This test fails if `warnOfEviction(this.commands.redis, error => this.#warn(error))` is
-  // removed in src/redis/link.ts.
+  // removed in src/redis/server.ts.
   test.each(['allkeys-lru', 'allkeys-random', 'volatile-lfu', 'volatile-ttl'])(
     '%s with maxmemory: reported once',
     async policy => {

@@ -10,7 +10,7 @@ describe('a call', () => {
   test('waits for the connection, and reports when it was sent', async () => {
     const at = new Connected()
     const call = at.ask()
-    at.connection.open()
+    at.connection.uplink.open()
     await at.clock.advance(300)
     expect(at.redis.asked.count).toBe(0)
     await at.redis.ready()
@@ -195,7 +195,7 @@ test('a reply that cannot be read rejects its own call, and no other', async ({ 
 describe('I6 each call is given up exactly when its own patience is over,', () => {
   test.each(['without a connection', 'without an answer'])('%s', async how => {
     const at = new Connected()
-    at.connection.open()
+    at.connection.uplink.open()
     if (how === 'without an answer') await at.redis.ready()
     const calls = []
     for (let i = 0; i < 4; i++) {
@@ -236,7 +236,7 @@ describe('a connection that is lost', () => {
 
   test('I6 ends all calls at once if the server refuses it, because the server will refuse it again', async () => {
     const at = new Connected()
-    at.connection.open()
+    at.connection.uplink.open()
     const calls = [quiet(at.ask()), quiet(at.ask())]
     const cause = replyError('WRONGPASS invalid username-password pair')
     at.redis.break(cause)
@@ -245,7 +245,7 @@ describe('a connection that is lost', () => {
 
   test('I6 also ends calls that come before the next attempt is over, but none after an attempt that succeeds', async () => {
     const at = new Connected()
-    at.connection.open()
+    at.connection.uplink.open()
     const cause = replyError('WRONGPASS invalid username-password pair')
     at.redis.break(cause)
     expect(await now(quiet(at.ask()))).toMatchObject({ code: 'ERR_LOCK_CONNECTION', cause })
@@ -288,7 +288,7 @@ describe('silence counts only time in which this process ran', () => {
 
   test('the time of a greeting counts only while this process runs, too', async () => {
     const at = new Connected()
-    at.connection.open()
+    at.connection.uplink.open()
     at.clock.block(60_000)
     await at.clock.advance(100)
     await at.redis.ready()
@@ -297,7 +297,7 @@ describe('silence counts only time in which this process ran', () => {
 
   test('I6 the patience of a call counts only while this process runs, however often it stalls', async () => {
     const at = new Connected()
-    at.connection.open()
+    at.connection.uplink.open()
     const call = quiet(at.ask())
     let ran = 0
     while ((await now(call)) === 'pending') {

@@ -64,13 +64,13 @@ export class Connected {
   readonly redis = new FakeRedis(this.clock)
   readonly told: string[] = []
   readonly connection = new Connection(this.redis as unknown as Redis, this.clock, OUTAGE, {
-    up: () => this.told.push('up'),
-    down: error => this.told.push(`down: ${error.message}`),
+    onUp: () => this.told.push('up'),
+    onDown: error => this.told.push(`down: ${error.message}`),
   })
 
   static async up(): Promise<Connected> {
     const at = new Connected()
-    at.connection.open()
+    at.connection.uplink.open()
     await at.redis.ready()
     return at
   }

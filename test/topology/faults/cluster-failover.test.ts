@@ -11,7 +11,7 @@ import { Crowd, clusterLocks, contests, ownCluster, SOON, slotOf } from './clust
 
 describe('CLUSTER FAILOVER', () => {
   // This test fails if `if reached == 0 then` becomes `if false then` in lua/shared/send.lua, `redis.on('moved'`
-  // becomes `redis.on('never'` in src/redis/shard.ts, and `cluster.on('refresh', () => this.#findAll())` is removed in
+  // becomes `redis.on('never'` in src/redis/shard.ts, and `cluster.on('refresh', () => subscriber.seek())` is removed in
   // src/redis/shards.ts: no client follows the slot to its new master, and a release passes over a client that has not
   // followed. (With only some of these changes, the test usually passes: clients follow the slot before the release, or
   // the release does not pass over them.)
@@ -93,8 +93,8 @@ test('I3 I4: a waiter whose client is not subscribed is passed over only if it w
 })
 
 describe('SIGKILL of a master', () => {
-  // This test fails if `moved: slots => this.#listener.moved?.(place => slots.has(slotOf(`{${place}}`))),` becomes
-  // `moved: () => {},` in src/redis/link.ts: the new master has a hold that ended on the old one.
+  // This test fails if `onMoved: slots => listener.moved?.(place => slots.has(slotOf(`{${place}}`))),` becomes
+  // `onMoved: () => {},` in src/redis/server.ts: the new master has a hold that ended on the old one.
   test('I4: a release that its replica missed is sent again', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const [one, two] = ['one', 'two'].map(label => clusterLocks(cluster, { label, lease: 120_000 }))

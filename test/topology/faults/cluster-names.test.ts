@@ -18,7 +18,7 @@ import { ownCluster } from './cluster-crowd.ts'
 const patience = { outageTimeout: 9_000 }
 const LATE = 4_500
 
-// This test fails if `if (mute) this.#ended()` is removed in src/redis/reconnecting.ts: the client never connects
+// This test fails if `if (mute) this.#ended()` is removed in src/redis/uplink.ts: the client never connects
 // again, and the lock is not granted.
 test('I4 I6: one name resolves slowly while connecting: the client connects again', async () => {
   const { port } = (await ownCluster()).addresses[0]!

@@ -4,7 +4,7 @@ import { LockConnectionError } from '../../../src/index.ts'
 import { type KindName, kindNames, lockOf } from '../../kit/kind-clients.ts'
 import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
-// This test fails if `this.names.placeOfLock(lock)` becomes `''` in src/redis/link.ts: a pipeline spans several nodes,
+// This test fails if `this.names.placeOfLock(lock)` becomes `''` in src/redis/server.ts: a pipeline spans several nodes,
 // which ioredis refuses.
 test('I1: grants and hand-offs count only on masters whose replica works', async () => {
   const cluster = await ownCluster('--cluster-node-timeout', '15000')

@@ -17,9 +17,9 @@ import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 const patient = { waiterTtl: 60_000, lease: 60_000, outageTimeout: 3_000 }
 
 describe('a subscriber connection', () => {
-  // This test fails if `for (const channel of lost) this.#lose(channel)` is removed in src/redis/shards.ts: the client
-  // does not subscribe again. It also fails if `if (missed || before) this.#ears.heard(channel.name)` is removed in
-  // src/redis/shards.ts: no waiter checks for messages that it has missed.
+  // This test fails if `if (this.#subscriber.lost(shard)) listener.onDown(error)` is removed in src/redis/shards.ts:
+  // the client does not subscribe again. It also fails if `if (missed || before) this.#listener.onResumed(name)` is
+  // removed in src/redis/subscriber.ts: no waiter checks for messages that it has missed.
   test('I4: is replaced after it was killed, and its waiters check their locks', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const [holder, waiter] = [clusterLocks(cluster, patient), clusterLocks(cluster, patient)]
@@ -41,7 +41,7 @@ describe('a subscriber connection', () => {
     expect(events).toEqual(['disconnected', 'reconnected'])
   })
 
-  // This test fails if `if (this.#listener.busy()) this.#shards.probe()` is removed in src/redis/link.ts: messages are
+  // This test fails if `if (this.#listener.busy()) this.#subscriber.probe()` is removed in src/redis/server.ts: messages are
   // lost until the next heartbeat, after 20 s.
   test('I4: is noticed by a probe if it is half-open', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()

@@ -45,7 +45,7 @@ describe('a master is stopped until after its failover, and then continues', () 
     expect(await connections(master)).toBe(0)
   })
 
-  // This test fails if `if (before !== undefined && master !== before) this.#switched()` is removed in
+  // This test fails if `if (before !== undefined && master !== before) this.#listener.onSwitched()` is removed in
   // src/redis/sentinels.ts: the client does not switch, because it could not receive the announcement of the switch.
   test('a client whose sentinels were all away during the failover leaves the old master when one sentinel is back', async () => {
     const { servers, master, make, connections, allAt } = await scene()
@@ -65,9 +65,8 @@ describe('a master is stopped until after its failover, and then continues', () 
     expect(await servers.direct(master).info('replication'), 'left of their own accord').toMatch(/role:master/)
   })
 
-  // This test fails if `times => Math.min(times * RETRY.first, RETRY.longest)` becomes `() => null` in
-  // src/redis/sentinels.ts: a client that has once lost its connection to a sentinel receives no more messages from
-  // that sentinel.
+  // This test fails if `const asked =` becomes `if (master) return; const asked =` in src/redis/sentinels.ts: a client
+  // that has once lost its connection to a sentinel receives no more messages from that sentinel.
   test('clients leave the master even if all sentinels had been restarted before, one after the other', async () => {
     const { servers, master, make, allAt } = await scene()
     const idle = make()

@@ -5,6 +5,7 @@
 import type { Redis } from 'ioredis'
 import { expect, onTestFinished } from 'vitest'
 import { freePort } from '../../../local-redis/port.ts'
+import { systemClock } from '../../../src/clock.ts'
 import { LockClient, LockConnectionError } from '../../../src/index.ts'
 import { clientsOf } from '../../../src/redis/clients.ts'
 import { Sentinels } from '../../../src/redis/sentinels.ts'
@@ -37,7 +38,7 @@ test('I6 I7: if no sentinel answers, calls are rejected in time with this cause,
   await within(500, locks.close())
 })
 
-// This test fails if `this.#sentinels?.close()` is removed in src/redis/link.ts: the client's connections to the
+// This test fails if `this.#sentinels?.close()` is removed in src/redis/server.ts: the client's connections to the
 // sentinels stay.
 test('I7: a closed client leaves no connection to the sentinels, even if its master is away', async () => {
   const { servers, master } = await scene()
@@ -91,7 +92,7 @@ test('messages about other masters do not make a client leave', async () => {
     switches += 1
   }
   const { sentinels: clients } = clientsOf({ sentinels: [{ host: '127.0.0.1', port }], name: 'mine' })
-  const sentinels = new Sentinels(clients!, count, () => {})
+  const sentinels = new Sentinels(clients!, systemClock, 5_000, { onSwitched: count, onDeaf() {} })
   onTestFinished(() => sentinels.close())
   sentinels.open()
   const redis = plainRedis(url)
@@ -103,7 +104,7 @@ test('messages about other masters do not make a client leave', async () => {
   expect(switches).toBe(1)
 })
 
-// This test fails if `listeners => this.#counted(listeners)` becomes `() => {}` in src/redis/link.ts: the client stays
+// This test fails if `listeners => this.#counted(listeners)` becomes `() => {}` in src/redis/one-server.ts: the client stays
 // subscribed on the replica. It does not notice this, because the messages that it sends to itself on the master are
 // replicated to the replica. But a release on the master finds no subscriber and passes over the client's waiters, so
 // they wait until their next heartbeat.

@@ -19,7 +19,7 @@ import { scene, serve } from './sentinel-scene.ts'
 const busy = { lease: 60_000, waiterTtl: 3_000 }
 
 describe('SENTINEL FAILOVER', () => {
-  // This test fails if `up: () => subscriber.restore()` becomes `up: () => {}` in src/redis/link.ts: no client is
+  // This test fails if `subscriber.lost(this)` is removed in src/redis/one-server.ts: no client is
   // subscribed at the new master, so the release passes over all of them.
   test.each(kinds)('I3 I4: leases continue, waiters are granted in the order of their tickets ($kind)', async kind => {
     const { servers, master, make, allAt } = await scene(kind)

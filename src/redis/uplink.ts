@@ -1,5 +1,6 @@
 /**
- * The lower layer of connection.ts: connects, checks the server, and connects again whenever the connection is lost.
+ * The way to the server of one connection: connects, checks the server, and connects again whenever the connection is
+ * lost. connection.ts has the calls that are sent on it.
  *
  * ioredis can reconnect and re-send on its own. But with its defaults, a command that was in flight when the socket
  * dropped may be executed twice. And without re-sending, the promise of a command may never settle. So here ioredis
@@ -13,7 +14,7 @@
  * a password was accepted before, it may only have been changed. So its refusal counts as an outage.
  */
 import type { Cluster, Redis } from 'ioredis'
-import { type AwakeClock, awake, type Clock, type Timer } from '../clock.ts'
+import { awake, type Clock, type Timer } from '../clock.ts'
 import type { Destination } from './destination.ts'
 import { askingAboutTls, isDemoted, isFinal, isReply, isUninvited, WrongServer } from './refusals.ts'
 import { withoutArguments } from './without-arguments.ts'
@@ -23,24 +24,30 @@ export const SHORTEST_GREETING = 1_000
 /** The first and the longest pause between attempts to connect, in ms. */
 const RECONNECT = { first: 10, longest: 1_000 }
 
-export abstract class Reconnecting {
+export interface UplinkListener {
+  onUp(): void
+  /** The connection is gone (`wasUp`), or another attempt to connect has failed. */
+  onDown(error: Error, wasUp: boolean): void
+}
+
+export class Uplink {
   readonly redis: Redis | Cluster
-  /** Whether commands can be sent. Written only here. */
+  /** Whether commands can be sent. This field and the next three are written only here. */
   up = false
-  protected readonly clock: Clock
-  protected readonly awake: AwakeClock
-  protected readonly destination: Destination
-  protected closed = false
+  closed = false
   /**
    * Why this class tore down the connection. Errors that ioredis reports after the tear-down are only consequences of
    * it.
    */
-  protected torn: Error | undefined
+  torn: Error | undefined
   /** Why the server refuses the connection for good. Undefined: it does not. */
-  protected refusal: Error | undefined
+  refusal: Error | undefined
   /** Whether a call was answered, so the password was accepted. (An old server without HELLO, or a node, is up before.) */
-  protected accepted = false
+  accepted = false
+  readonly #clock: Clock
+  readonly #destination: Destination
   readonly #limit: number
+  readonly #listener: UplinkListener
   #reconnect: Timer | undefined
   #greeting: Timer | undefined
   /** Whether a server was up before. */
@@ -53,12 +60,12 @@ export abstract class Reconnecting {
   #demoted = false
 
   /** `limit`: the time limit for connecting, in ms. */
-  constructor(redis: Redis | Cluster, clock: Clock, destination: Destination, limit: number) {
+  constructor(redis: Redis | Cluster, clock: Clock, destination: Destination, limit: number, listener: UplinkListener) {
     this.redis = redis
-    this.clock = clock
-    this.awake = awake(clock)
-    this.destination = destination
+    this.#clock = clock
+    this.#destination = destination
     this.#limit = Math.max(SHORTEST_GREETING, limit)
+    this.#listener = listener
     redis.on('error', (raw: Error & { lastNodeError?: Error }) => {
       const error = this.#reported(raw)
       const { cause } = error
@@ -76,13 +83,8 @@ export abstract class Reconnecting {
     redis.on('end', () => this.#ended())
   }
 
-  /** Called when the connection is up. */
-  protected abstract wentUp(): void
-  /** Called when the connection is gone (`wasUp`), or another attempt to connect has failed. */
-  protected abstract wentDown(error: Error, wasUp: boolean): void
-
   /** The latest reason why there is no connection, while there is none. */
-  protected get away(): Error | undefined {
+  get away(): Error | undefined {
     return isReply(this.#reason) ? this.#reason : this.#lastError
   }
 
@@ -94,22 +96,19 @@ export abstract class Reconnecting {
     this.torn = undefined
     // ioredis limits the time for the TCP connection, but not the time for the handshake after it.
     const limit = this.#limit
-    this.#greeting = this.awake.after(limit, () => {
+    this.#greeting = awake(this.#clock).after(limit, () => {
       this.reset(new Error(`the handshake of the connection was not completed within ${Math.round(limit)} ms`))
     })
     // A failure of `connect` arrives as the events 'error' and 'end', so the rejection of the promise is ignored.
     this.redis.connect().catch(() => {})
   }
 
-  /**
-   * Called when another connection to the same server has come up. If this connection is in a pause between two
-   * attempts to connect, it connects at once.
-   */
+  /** Connects at once, if this is a pause between two attempts to connect. */
   hurry(): void {
     if (this.#reconnect) this.open()
   }
 
-  /** Drops the socket and connects again. Called when nothing arrives on this connection any longer. */
+  /** Drops the socket and connects again. */
   reset(reason: Error): void {
     this.#demoted ||= isDemoted(reason)
     // If the connection has ended, a new attempt to connect is already planned.
@@ -151,7 +150,7 @@ export abstract class Reconnecting {
     if (this.redis.status !== 'ready') return
     // From now on, such an error is about this attempt.
     if (isUninvited(this.#lastError)) this.#lastError = undefined
-    const checked = this.destination.check?.(this.redis, this.#demoted)
+    const checked = this.#destination.check?.(this.redis, this.#demoted)
     if (!checked) return this.#begun()
     const greeting = this.#greeting
     checked.then(wrong => {
@@ -172,7 +171,7 @@ export abstract class Reconnecting {
     this.#attempts = 0
     this.#lastError = this.torn = this.#reason = this.refusal = undefined
     this.#demoted = false
-    this.wentUp()
+    this.#listener.onUp()
   }
 
   #ended(): void {
@@ -183,8 +182,8 @@ export abstract class Reconnecting {
     const error = this.torn ?? this.#lastError ?? this.#reported(new Error('the connection to Redis was closed'))
     this.#reason = error
     this.refusal = isFinal(error) && !this.isOutdated(error) ? error : undefined
-    this.wentDown(error, wasUp)
+    this.#listener.onDown(error, wasUp)
     const pause = Math.min(RECONNECT.longest, RECONNECT.first * 2 ** this.#attempts++)
-    this.#reconnect = this.clock.after(pause * (0.75 + Math.random() / 2), () => this.open())
+    this.#reconnect = this.#clock.after(pause * (0.75 + Math.random() / 2), () => this.open())
   }
 }

@@ -4,7 +4,7 @@
  */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
-import { Link } from '../../src/redis/link.ts'
+import { Server } from '../../src/redis/server.ts'
 import { settingsOf } from '../../src/settings.ts'
 import { FakeClock } from './fake-clock.ts'
 import { FakeRedis } from './fake-redis.ts'
@@ -28,7 +28,7 @@ function opened(more: object, busy = false) {
       return redis
     },
   }
-  const link = new Link(source as unknown as Redis, settingsOf({ replicas: { min: 1, timeout: 100 } }), clock, {
+  const server = new Server(source as unknown as Redis, settingsOf({ replicas: { min: 1, timeout: 100 } }), clock, {
     granted: nobody,
     lost: nobody,
     unlocked: nobody,
@@ -40,27 +40,27 @@ function opened(more: object, busy = false) {
     reconnected: nobody,
     busy: () => busy,
   })
-  link.open()
+  server.open()
   expect(made.length).toBe(names.length)
-  return { clock, link, made }
+  return { clock, server, made }
 }
 
 /** Makes a client's connections fail so often that the pause between attempts is a second. */
 async function down() {
-  const { clock, link, made } = opened({})
+  const { clock, server, made } = opened({})
   for (let failed = 0; failed < 12; failed++) {
     for (const redis of made) if (redis.status === 'connecting') redis.break(new Error('connect ECONNREFUSED'))
     await clock.advance(1_250)
   }
-  return { clock, link, made }
+  return { clock, server, made }
 }
 
-// This test fails if `other.hurry()` is removed in src/redis/link.ts: the other connections are made up to 1.25 s
+// This test fails if `uplink.hurry()` is removed in src/redis/server.ts: the other connections are made up to 1.25 s
 // later, and until then the client's waiters are passed over.
 test.each(names)(
   'I4 when a connection is back, the others try again at once instead of waiting for their next attempt: %s',
   async name => {
-    const { clock, link, made } = await down()
+    const { clock, server, made } = await down()
     const back = made[names.indexOf(name)] as FakeRedis
     const others = made.filter(redis => redis !== back)
     // The other connections fail at the worst moment: just before the connection `back` is ready.
@@ -72,15 +72,15 @@ test.each(names)(
     for (const redis of others) redis.break(new Error('connect ECONNREFUSED'))
     await clock.advance(100)
     expect(others.map(redis => redis.connects.length)).toEqual(before.map(count => count + 1))
-    link.close()
+    server.close()
     expect(clock.armed).toBe(0)
   },
 )
 
-// This test fails if `this.commands.arrived()` is removed in src/redis/link.ts: the connection counts as idle, and is
+// This test fails if `this.#commands.arrived()` is removed in src/redis/one-server.ts: the connection counts as idle, and is
 // made again after 400 ms.
 test('I6 a call of a client that holds a lock has as much time as other calls, because its own beats are answered', async () => {
-  const { clock, link, made } = opened(
+  const { clock, server, made } = opened(
     {
       subscribe: async () => 1,
       async publish(channel: string, text: string) {
@@ -92,10 +92,10 @@ test('I6 a call of a client that holds a lock has as much time as other calls, b
   )
   for (const redis of made) await redis.ready()
   await clock.advance(60_000)
-  const call = link.commands.run(redis => (redis as unknown as FakeRedis).ask())
+  const call = server.commands.run(redis => (redis as unknown as FakeRedis).ask())
   await clock.advance(2_000)
   await made[0]!.asked.next.answer('yes')
   expect(await call).toBe('yes')
   expect(made.map(({ connects }) => connects.length)).toEqual([1, 1, 1])
-  link.close()
+  server.close()
 })
