@@ -4,17 +4,44 @@
  * timer, and only a call with a signal has a listener.
  */
 import { AsyncResource } from 'node:async_hooks'
-import { rejection } from './errors.ts'
+import type { Clock } from './clock.ts'
+import { type HolderInfo, rejection } from './errors.ts'
 import type { Hold } from './key/hold.ts'
+import type { Holds } from './key/holds.ts'
 import type { Lease } from './key/lease.ts'
 import { limit } from './key/limits.ts'
+import type { Requests } from './key/requests.ts'
 import type { Call, Waiter } from './key/waiter.ts'
-import type { Claim, Granted } from './kind.ts'
-import type { KindClient, Refused } from './kind-client.ts'
+import type { Claim, Granted, Kind } from './kind.ts'
+import type { Ids } from './redis/ids.ts'
+import type { Replicas, ReplicatedCall } from './replicated.ts'
 import type { CallTerms } from './settings.ts'
 
-export class LockCall implements Call {
-  readonly client: KindClient
+/** Receives the holder because of which a call got no lease; undefined if the holder is not known. */
+export type Refused = (holder: HolderInfo | undefined) => void
+
+/** What a call needs of its client (kind-client.ts). */
+export interface CallClient {
+  readonly kind: Pick<Kind, 'tend' | 'reentrant'>
+  readonly context: {
+    readonly backend: { readonly ids: Ids }
+    readonly clock: Clock
+    readonly observer: { readonly listening: boolean }
+  }
+  readonly requests: Requests
+  readonly holding: Holds
+  readonly replicas: Replicas | undefined
+  /** Turns the grant of a call into its lease. */
+  take(call: LockCall, grant: Granted | Hold, now: number, handoff: number | undefined): Lease
+  /** Counts a call that failed, and returns its error with the key. */
+  failed(error: unknown, key: string): unknown
+  /** Counts a call that was refused, or whose time is over. Returns the error with which it rejects, or null. */
+  refused(call: LockCall): Error | null
+  releaseQuietly(lease: Lease): Promise<boolean>
+}
+
+export class LockCall implements Call, ReplicatedCall {
+  readonly client: CallClient
   readonly key: string
   readonly terms: CallTerms
   readonly mode: Call['mode']
@@ -24,9 +51,7 @@ export class LockCall implements Call {
   readonly since: number
   readonly begun: number
   answered = false
-  /** Whether the time-out was over before the first answer: a grant is confirmed once, or not at all. */
   late = false
-  /** When replicas were first asked about a hold of the call, in monotonic ms. */
   replicasAsked: number | undefined
   /** The present waiter, or the last one. */
   waiter!: Waiter
@@ -40,7 +65,7 @@ export class LockCall implements Call {
 
   /** `owner`: undefined if the call's id is its owner. `told` receives the holder before the call resolves to null. */
   constructor(
-    client: KindClient,
+    client: CallClient,
     key: string,
     owner: string | undefined,
     terms: CallTerms,

@@ -7,7 +7,7 @@
  */
 import { AsyncResource } from 'node:async_hooks'
 import type { Backend } from './backend.ts'
-import { LockCall } from './call.ts'
+import { type CallClient, LockCall, type Refused } from './call.ts'
 import { type Clock, toMicros } from './clock.ts'
 import {
   about,
@@ -75,9 +75,6 @@ export interface Spectator {
   under<T>(lease: Lease, fn: () => T): () => T
 }
 
-/** Receives the holder because of which a call got no lease; undefined if the holder is not known. */
-export type Refused = (holder: HolderInfo | undefined) => void
-
 /** What all kinds of lock share in one client. */
 export interface ClientContext {
   readonly backend: Backend
@@ -102,7 +99,7 @@ export interface ClientContext {
   onEnded(): void
 }
 
-export class KindClient<State = unknown> {
+export class KindClient<State = unknown> implements CallClient {
   /** The word for this kind of lock in the names of Redis keys; '' for the mutex. */
   readonly name: string
   readonly keys: Keys
@@ -255,11 +252,10 @@ export class KindClient<State = unknown> {
     }
     if (terms.signal?.aborted) return Promise.reject(this.failed(terms.signal.reason, key))
     return new Promise<Lease | null>((resolve, reject) =>
-      new LockCall(this as KindClient, key, owner, terms, once, blocking, told, resolve, reject).start(),
+      new LockCall(this, key, owner, terms, once, blocking, told, resolve, reject).start(),
     )
   }
 
-  /** Turns the grant of a call into its lease. */
   take(call: LockCall, grant: Granted | Hold, now: number, handoff: number | undefined): Lease {
     const { waiter, terms } = call
     const { claim, since, key } = waiter
@@ -275,13 +271,11 @@ export class KindClient<State = unknown> {
     return lease
   }
 
-  /** Counts a call that failed, and returns its error with the key. */
   failed(error: unknown, key: string): unknown {
     this.context.stats.failed += 1
     return named(key, error)
   }
 
-  /** Counts a call that was refused, or whose time is over. Returns the error with which it rejects, or null. */
   refused({ waiter, blocking, mode, told }: LockCall): Error | null {
     const unanswered = this.requests.unanswered(waiter)
     if (unanswered && !blocking) return this.failed(unanswered, waiter.claim.key) as Error

@@ -1,6 +1,8 @@
 /** A lock as an object. kind-client.ts has the calls behind it. */
+
+import type { Refused } from './call.ts'
 import type { Lease } from './key/lease.ts'
-import type { KindClient, Refused } from './kind-client.ts'
+import type { KindClient } from './kind-client.ts'
 import type { LockState } from './kinds/state.ts'
 import type { LockOptions, SemaphoreOptions } from './options.ts'
 import { callTermsOf } from './settings.ts'

@@ -10,18 +10,32 @@
  * (I7). Each wait of a call has an id of its own. So a grant that was taken back is never used, even if another server
  * still has it (I2), and recent-releases.ts takes it back there, too (I4).
  */
-import type { LockCall } from './call.ts'
 import type { Clock, Timer } from './clock.ts'
 import { LockConnectionError } from './errors.ts'
 import type { Hold } from './key/hold.ts'
 import type { Holds } from './key/holds.ts'
 import type { Requests } from './key/requests.ts'
+import type { Call, Waiter } from './key/waiter.ts'
 import type { Granted } from './kind.ts'
 
 /** The pause before a call asks for the lock again, in ms. */
 const PAUSE = 50
 
 const tooLate = new Error('the lease ended before enough replicas had confirmed the grant')
+
+/** A call of a client with the option `replicas` (call.ts). */
+export interface ReplicatedCall extends Pick<Call, 'mode'> {
+  readonly terms: { readonly renew: boolean; readonly maxHold: number }
+  readonly waiter: Waiter
+  /** Whether the time-out was over before the first answer: a grant is confirmed once, or not at all. */
+  readonly late: boolean
+  /** When replicas were first asked about a hold of the call, in monotonic ms. */
+  replicasAsked: number | undefined
+  /** Begins another wait, at `now`. */
+  ask(now: number): void
+  /** Ends the call: with the hold that enough replicas have, with an error, or without both. */
+  settle(end: Hold | Error | undefined, now: number): void
+}
 
 /** The step of one call. */
 interface Step {
@@ -37,7 +51,7 @@ export class Replicas {
   readonly #clock: Clock
   readonly #patience: number
   /** The calls whose holds replicas are asked about, and those that will ask for the lock again. */
-  readonly #steps = new Map<LockCall, Step>()
+  readonly #steps = new Map<ReplicatedCall, Step>()
 
   /** `patience`: for how many ms a call asks again, counted from when replicas were first asked about one of its holds. */
   constructor(requests: Requests, holding: Holds, clock: Clock, patience: number) {
@@ -47,7 +61,7 @@ export class Replicas {
     this.#patience = patience
   }
 
-  get calls(): LockCall[] {
+  get calls(): ReplicatedCall[] {
     return [...this.#steps.keys()]
   }
 
@@ -62,7 +76,7 @@ export class Replicas {
     return [...this.#steps.values()].filter(({ hold }) => hold.state.is === 'held').length
   }
 
-  confirm(call: LockCall, grant: Granted, now: number): void {
+  confirm(call: ReplicatedCall, grant: Granted, now: number): void {
     const { claim, key, since } = call.waiter
     const { renew, maxHold } = call.terms
     const hold = this.#holding.take({ claim, since, renew, maxHold }, key, grant, now)
@@ -73,7 +87,7 @@ export class Replicas {
   }
 
   /** Ends the call while replicas are asked, or in its pause. */
-  end(call: LockCall, error: Error | undefined): void {
+  end(call: ReplicatedCall, error: Error | undefined): void {
     const step = this.#steps.get(call)
     if (!step) return
     this.#steps.delete(call)
@@ -83,7 +97,7 @@ export class Replicas {
   }
 
   /** `error`: why the hold does not count: too few replicas have it, or it has ended. */
-  #answered(call: LockCall, error: unknown): void {
+  #answered(call: ReplicatedCall, error: unknown): void {
     const step = this.#steps.get(call) as Step
     const now = this.#clock.now()
     if (error === undefined && step.hold.remaining(now) > 0) {
@@ -104,7 +118,7 @@ export class Replicas {
     }
   }
 
-  #takeBack({ waiter }: LockCall, { hold }: Step): void {
+  #takeBack({ waiter }: ReplicatedCall, { hold }: Step): void {
     this.#holding.forget(hold)
     this.#requests.leave(waiter)
   }
