@@ -155,18 +155,18 @@ end
 local function hasRoomAgain(s, record)
   local claim = record:sub(CLAIM_AT)
   local group = groupOf(claim)
-  if group ~= '' then settleGroup(s, group, -claim:match(WANTS, TERMS_AT), false, '') end
+  if group ~= '' then s.groups.settle(s, group, -claim:match(WANTS, TERMS_AT), false, '') end
 end
 
 -- The group of a waiter that was chosen and then not admitted gets back what that has cost.
 local function isPaidBack(s, claim)
   local group = groupOf(claim)
-  settleGroup(s, group, -claim:match(WANTS, TERMS_AT), true, '')
+  s.groups.settle(s, group, -claim:match(WANTS, TERMS_AT), true, '')
 end
 
 -- Selects the waiters to admit, and returns them as `chooseInOrder` does: the first waiter of the group whose turn it is, until
 -- the next one does not fit. If the first waiter of the first group wants more than is free, nobody passes it.
-local function chooseTurns(s, mine, asks, deaf, left)
+local function chooseTurns(s, mine, deaf, left)
   local chosen, leases = {}, {}
   if not s.grouped then
     s.grouped = true
@@ -178,7 +178,8 @@ local function chooseTurns(s, mine, asks, deaf, left)
     if head then
       local ticket, claim, adds = head:sub(1, TOKEN_END), head:sub(TOKEN_END + 1), 0
       local group = groupOf(claim)
-      local lease = (not deaf[claim:sub(1, CLIENT_END)] or isTold(s, claim, mine, asks)) and wantsStill(s, claim, ticket)
+      local told = mine and claim:sub(1, #mine) == mine
+      local lease = (told or not deaf[claim:sub(1, CLIENT_END)]) and wantsStill(s, claim, ticket)
       local wants, of = claim:match(WANTS, TERMS_AT)
       fits = not lease or s.taken + wants <= of + 0
       if fits then
@@ -447,9 +448,7 @@ end
 -- Adds the groups to the state. `mark`: the text of `queued`; if it is none, the call brings the first group.
 local function withGroups(s, waiting, turns, shares, mark)
   s.waiting, s.turns, s.shares, s.otherLine = waiting, turns, shares, waiting
-  s.groups = {
-    next = nextTurn, settle = settleGroup, giveRoom = hasRoomAgain, giveBack = isPaidBack, choose = chooseTurns, keepMark = updateMark,
-  }
+  s.groups = { next = nextTurn, settle = settleGroup, choose = chooseTurns, keepMark = updateMark }
   s.grouped = mark and not s.queued
   if s.grouped then
     s.queued = tonumber(mark:sub(2))

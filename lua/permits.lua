@@ -17,8 +17,6 @@
 --   TERMS = '^ %d+ (%d+)%S* (%d+) (%d+) (%d+)/(%d+)(%S*)'  lease, waiterTtl, headStart, and the same
 --   NAMES_BEHIND = '^ (%d+) %S+ %d+ %d+ %d+/%S+ (.*)$'  owner bytes; owner and label
 --   NUMBER_AND_NAMES = '^ (%d+) %S+ %d+ %d+ %d+/(%d+)%S* (.*)$'  owner bytes; permits of the lock; owner and label
---   NUMBERED = '^( %d+ %S+ %d+ %d+ (%d+)/%d+s)()'   the terms up to the numbers of the permits; permits wanted; the place of the numbers
---   NUMBERS = '^ %d+ %S+ %d+ %d+ %d+/%d+s([%d.]+)'  the numbers of a hold
 --   MOST_ADMITTED = 250     waiters that one call looks at, at most
 --   MOST_LAPSED = 250       holds ended by one call, at most
 --   MOST_FORCED = 250       holds ended by one forced release, at most
@@ -70,45 +68,6 @@ local function tellEnds(s, lasts)
   end
 end
 
--- Gives the permits of a new hold their numbers, if its call has asked for them: the smallest from 0 that no other such hold
--- has (I1). Returns the claim and the token, both with the numbers.
---
--- The field `slots` has a character for each number, up to the largest in use: '1' if a hold has it, otherwise '0'. It is in
--- the same hash as the records of the holds, so they are lost together. The numbers of a hold are in its claim too
--- (src/kinds/claim.ts). At most `of` permits are taken, so the numbers are below that. A call that asks for none costs no
--- command.
-local function giveNumbers(s, claim, token)
-  if s.readers then return claim, token end
-  local head, wants, place = claim:match(NUMBERED, TERMS_AT)
-  if not head then return claim, token end
-  local used, numbers, at = redis.call('HMGET', s.lock, 'slots')[1] or '', {}, 0
-  for i = 1, wants + 0 do
-    at = used:find('0', at + 1, true) or math.max(#used, at) + 1
-    used = used:sub(1, at - 1) .. '1' .. used:sub(at + 1)
-    numbers[i] = at - 1
-  end
-  redis.call('HSET', s.lock, 'slots', used)
-  local text = table.concat(numbers, '.')
-  return claim:sub(1, place - 1) .. text .. claim:sub(place), token .. ':' .. text
-end
-
--- Frees the numbers of a hold that has ended, however it has ended.
-local function freeNumbers(s, record)
-  local numbers = not s.readers and record:match(NUMBERS, RECORD_TERMS_AT)
-  if not numbers then return end
-  local used = redis.call('HMGET', s.lock, 'slots')[1] or ''
-  for number in numbers:gmatch('%d+') do
-    used = used:sub(1, number) .. '0' .. used:sub(number + 2)
-  end
-  redis.call('HSET', s.lock, 'slots', (used:gsub('0+$', '')))
-end
-
--- The numbers of a hold, as they follow its token in a reply.
-local function numbersOf(record)
-  local numbers = record:match(NUMBERS, RECORD_TERMS_AT)
-  return numbers and ':' .. numbers or ''
-end
-
 -- The token of a new hold, and the clock as text. `granted`: the tokens of the owners that this call has admitted.
 local function nextToken(s, claim, granted)
   local ticket = tick(s)
@@ -144,7 +103,8 @@ local function settleEnded(s, record)
     -- functions
     forgetOwner(s, record)
   elseif s.turns then
-    s.groups.giveRoom(s, record)
+    -- functions
+    hasRoomAgain(s, record)
   end
   freeNumbers(s, record)
 end
@@ -249,7 +209,10 @@ end
 -- Takes back a grant of this call whose client is gone.
 local function undo(s, claim, record)
   s.taken = s.taken - claim:match(WANTS, TERMS_AT)
-  if s.turns then s.groups.giveBack(s, claim) end
+  if s.turns then
+    -- functions
+    isPaidBack(s, claim)
+  end
   freeNumbers(s, record)
 end
 
@@ -273,7 +236,7 @@ local function admit(s, word, by, mine, asks, deaf)
       -- functions
       chosen, leases, left, nobody = choosePhase(s, mine, asks, deaf, left)
     elseif s.turns then
-      chosen, leases, left, nobody = s.groups.choose(s, mine, asks, deaf, left)
+      chosen, leases, left, nobody = s.groups.choose(s, mine, deaf, left)
     else
       -- functions
       chosen, leases, left, nobody = chooseInOrder(s, mine, deaf, left)

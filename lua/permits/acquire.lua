@@ -94,6 +94,7 @@ if may and not record and s.clock ~= NO_CLOCK then
   end
 end
 
+local before = s.taken
 local unended, word, holds = lapse(s, mark)
 if unended then return 'unfinished' end
 if record then
@@ -120,7 +121,7 @@ if s.otherLine then
   line = lineOf(s, claim)
 end
 local joins = mode == 'queue' or most
-may, pending = mayTake(s, claim, wants, of)
+if s.taken ~= before or leftBehind then may, pending = mayTake(s, claim, wants, of) end
 -- While permits are free, the queue is not counted as it is: the waiters that fit are about to be admitted, and the dead
 -- ones before them are about to be passed over. So a call with a limit admits them first, and then counts who is left.
 local early = most and pending
@@ -129,9 +130,9 @@ repeat
   if joins and not early and not may then
     if most then
       -- functions
-      local before = crowdIn(s, claim, most)
-      if before >= most then
-        return 'full ' .. before .. ' ' .. (s.turns and placeOf(s, claim) or '0') .. paceOf(s)
+      local crowd = crowdIn(s, claim, most)
+      if crowd >= most then
+        return 'full ' .. crowd .. ' ' .. (s.turns and placeOf(s, claim) or '0') .. paceOf(s)
       end
     end
     -- functions
@@ -167,8 +168,8 @@ repeat
     if unfinished then return 'unfinished' end
     holds = holds + math.floor(#admitted / 2)
   end
-  may = mayTake(s, claim, wants, of)
-  if may then
+  -- A caller that is queued was not admitted, so it may not.
+  if ticket == NO_TICKET and mayTake(s, claim, wants, of) then
     -- functions
     take(s, claim, wants)
     local token, latest = nextToken(s, claim, {})
@@ -179,7 +180,11 @@ repeat
 until not again
 
 local place, known = NOT_QUEUED, s.clock > micros and string.format('%.0f', s.clock) or stamp
-if ticket ~= NO_TICKET and s.otherLine then
+if ticket ~= NO_TICKET and s.turns then
+  -- functions
+  place = placeInGroup(s, claim)
+  if s.pace then known = known .. paceOfGroups(s) end
+elseif ticket ~= NO_TICKET and readers then
   -- functions
   place, known = placeOf(s, claim), known .. paceOf(s)
 elseif ticket ~= NO_TICKET then
