@@ -1,5 +1,5 @@
 /**
- * Writes the scripts of lua/ into a folder as Redis receives them, with their includes: for redis-cli, and for clients
+ * Writes the scripts of lua/ into a folder as Redis receives them, with their functions: for redis-cli, and for clients
  * in other languages. `npx tsx scripts/lua-texts.ts <folder>`
  *
  * The texts are those that a client with the default `prefix` and `tokenMemory` sends to a single server. A cluster

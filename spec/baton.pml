@@ -13,11 +13,11 @@
  *
  * Redis runs each script atomically, so each script is one step (d_step):
  *
- *      lua/mutex/acquire.lua          acquire       lua/shared/promote.lua    promote
- *      lua/mutex/release.lua          release       lua/shared/open.lua       open
- *      lua/mutex/tend.lua             tend          lua/shared/grant.lua      grant
- *      lua/mutex/leave.lua            leave         lua/shared/enqueue.lua    join
- *      lua/mutex/force-release.lua    open, called  lua/shared/drop.lua       in release and leave
+ *      lua/mutex/acquire.lua          acquire       lua/holder.lua   promote
+ *      lua/mutex/release.lua          release                        openLock: open
+ *      lua/mutex/tend.lua             tend                           makeHolder: grant
+ *      lua/mutex/leave.lua            leave         lua/lock.lua     enqueue: join
+ *      lua/mutex/force-release.lua    open, called  lua/holder.lua   drop: in release and leave
  *                               by Network
  *      lua/mutex/renew.lua            left out: a renewed hold is one that does not lapse
  *      lua/mutex/pass.lua             left out: it gives the hold to another waiter of the same client (docs/model.md)
@@ -278,7 +278,7 @@ inline tidy() {
   fate = plain; again = false
 }
 
-/* ---- scripts of lua/shared/ -------------------------------------------------------------------------------------- */
+/* ---- functions of lua/ ------------------------------------------------------------------------------------------ */
 
 inline grant(i) {
   k = 0;

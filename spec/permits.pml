@@ -8,14 +8,12 @@
  * line inside the client, and the head of this line tries again when the lock may be free. The checker follows every
  * possible order of the steps below, and every combination of faults.
  *
- *      lua/permits/acquire.lua   acquire       lua/shared/admit.lua     admit, deliver
- *      lua/permits/semaphore/choose.lua, lua/permits/read-write/choose.lua   choosePicked
- *      lua/permits/semaphore/groups/choose.lua   choosePicked    lua/permits/semaphore/groups/settle.lua  settle, count
- *      lua/permits/semaphore/groups/may.lua      open            lua/permits/semaphore/groups/mark.lua    tidy
- *      lua/permits/tend.lua      tend          lua/shared/lapse.lua     lapse
- *      lua/permits/release.lua   release       lua/shared/give-up.lua   endHold
- *      lua/permits/leave.lua     leave         lua/shared/enqueue.lua   join
- *      lua/permits/sweep.lua     sweep         lua/shared/hold.lua      grant
+ *      lua/permits/acquire.lua   acquire       lua/permits.lua      admit: admit, deliver; writeHold: grant; giveUp: endHold
+ *      lua/permits/tend.lua      tend                               chooseInOrder: choosePicked; lapse; vacate
+ *      lua/permits/release.lua   release       lua/read-write.lua   choosePhase: choosePicked
+ *      lua/permits/leave.lua     leave         lua/groups.lua       chooseTurns: choosePicked; mayTurn: open
+ *      lua/permits/sweep.lua     sweep                              settleGroup: settle, count; updateMark: tidy
+ *                                              lua/lock.lua         enqueue: join
  *      lua/permits/renew.lua           left out: a renewed hold is one that does not lapse
  *      lua/permits/force-release.lua   left out: waiters cannot tell it from a release
  *      lua/permits/inspect.lua         left out: it writes nothing
@@ -415,7 +413,7 @@ inline tidy() {
   fate = plain; victim = NONE; job = none
 }
 
-/* ---- scripts of lua/shared/ -------------------------------------------------------------------------------------- */
+/* ---- functions of lua/ ------------------------------------------------------------------------------------------ */
 
 inline pass(i) {
   take(queue, i); printf("  redis: %d.%d is passed over\n", client(i), i % 2)
@@ -934,7 +932,7 @@ inline downgrade(i) {
 #endif
 
 /*
- * lua/shared/vacate.lua: admits the next waiters. If waiters of the releasing client are admitted, the reply to the
+ * `vacate` in lua/permits.lua: admits the next waiters. If waiters of the releasing client are admitted, the reply to the
  * release reports these grants. In this model, a grant message stands for that reply.
  */
 inline vacate(i) {

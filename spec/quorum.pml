@@ -17,10 +17,10 @@
  * does with the lock. So a server has only the state of its votes here: the id that has its vote, the queued ids, and
  * the last token.
  *
- *      lua/mutex/acquire.lua   serve, asking    lua/shared/promote.lua   promote
- *      lua/mutex/tend.lua      serve, asking    lua/shared/enqueue.lua   in serve
- *      lua/mutex/release.lua   leave            lua/shared/grant.lua     grant
- *      lua/mutex/leave.lua     leave            lua/shared/open.lua      endVote
+ *      lua/mutex/acquire.lua   serve, asking    lua/holder.lua   promote
+ *      lua/mutex/tend.lua      serve, asking    lua/lock.lua     enqueue: in serve
+ *      lua/mutex/release.lua   leave            lua/holder.lua   makeHolder: grant
+ *      lua/mutex/leave.lua     leave                             openLock: endVote
  *      lua/mutex/renew.lua     serve, renewing: only where the client then counts one more vote. All other renewals
  *                              are left out: a renewed vote is one that does not lapse
  *      lua/mutex/force-release.lua, lua/mutex/pass.lua, lua/mutex/inspect.lua, lua/mutex/sweep.lua   left out: on each

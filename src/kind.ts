@@ -366,7 +366,7 @@ export interface Standing {
 
 /** What a semaphore knows of its groups. */
 export interface Turns {
-  /** The start tag of the last grant (lua/permits/semaphore/groups/settle.lua). */
+  /** The start tag of the last grant (lua/groups.lua). */
   readonly virtual: number
   /** By the names of the groups; '' has the calls without a group. */
   readonly shares: ReadonlyMap<string, Share>
@@ -456,7 +456,7 @@ export interface KindNames<N extends Names = Names> {
 /** A script of lua/ after the build: the names from the script's header, and the script's text. */
 export interface Script {
   readonly keys: readonly string[]
-  /** How many of the keys exist as long as the lock is held (lua/shared/keys.lua); absent: all; 0: half of them. */
+  /** How many of the keys exist as long as the lock is held (lua/README.md); absent: all; 0: half of them. */
   readonly least?: number
   readonly args: readonly string[]
   /** The status words of the script's replies. This property exists only in the type; it has no value at run time. */
@@ -498,15 +498,13 @@ export interface Reply<S extends Script> {
 export interface Runner<S extends ScriptSet> {
   /**
    * Runs a script. As soon as the reply arrives, `read` turns it into the result. If `read` has to run further scripts,
-   * it returns a promise of the result. `instead` names another script for the same keys and arguments, if the first word
-   * of the reply only says that this other one is the right one. It then runs within the same call.
+   * it returns a promise of the result.
    */
   run<N extends keyof S, T = Reply<S[N]>>(
     name: N,
     keys: KeysOf<S[N]>,
     args: ArgsOf<S[N]>,
     read?: (reply: Reply<S[N]>) => T | Promise<T>,
-    instead?: (status: unknown) => keyof S | undefined,
   ): Promise<T>
   /** Does the same as `run`, and tells the outcome to an object. */
   post<N extends keyof S, T>(
@@ -515,6 +513,5 @@ export interface Runner<S extends ScriptSet> {
     args: ArgsOf<S[N]>,
     read: (reply: Reply<S[N]>) => T | Promise<T>,
     to: Outcome<T>,
-    instead?: (status: unknown) => keyof S | undefined,
   ): void
 }

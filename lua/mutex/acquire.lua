@@ -30,9 +30,9 @@
 -- KEYS
 --   lock        HASH    the lock
 --   queue?      ZSET    fair waiters by ticket
---   deadlines?  ZSET    see lua/shared/live.lua
+--   deadlines?  ZSET    the ends of re-entered holds, and waiters' deadlines (lua/holder.lua)
 -- ARGV
---   claim       string  the caller, and what it asks for (lua/shared/claim.lua)
+--   claim       string  the caller, and what it asks for (lua/lock.lua)
 --   mode?       string  'queue': join the queue if refused. A number: as 'queue', unless so many callers are queued. 'try', or absent: do not join. 'raise': if the id holds, raise its token to the floor, unless it is larger already; never take the lock. 'same': if the id holds or may re-enter, set the token to exactly the floor; take the lock only if it is free and nobody is queued; never join the queue. 'place': as 'queue', but with exactly the ticket `floor`; if the id holds with the token `returned`, end that hold first
 --   floor?      string  µs, a whole number: every token or ticket issued here is at least this. Required for 'raise', 'same' and 'place', as a token of 16 digits
 --   returned?   string  for 'place': the token of the hold to give back
@@ -40,137 +40,162 @@
 --   granted     token, if the lock was free; token and ttl ms, if an earlier call with this id was granted the lock
 --   succeeded   token: the previous holder's lease had lapsed
 --   reentered   token, ttl ms: the owner already holds the lock
---   refused     ttl ms, position (0: not queued), ticket, ms since the holder's grant, clock (a lower bound for the tokens of later grants), followed by the pace of the lock if the caller is queued (lua/shared/paced.lua), bytes of the holder's owner, its owner and label
---   full        to a number as `mode`: how many callers are queued, '0' and the pace of the lock (lua/shared/paced.lua)
+--   refused     ttl ms, position (0: not queued), ticket, ms since the holder's grant, clock (a lower bound for the tokens of later grants), followed by "~" and the pace of the lock if the caller is queued, bytes of the holder's owner, its owner and label
+--   full        to a number as `mode`: how many callers are queued, '0', followed by "~" and the pace of the lock
 --   absent      only to 'raise' and 'same': the id holds nothing on this server, and nothing was changed
 --   unfinished  neither granted nor refused yet, because one call may pass over only so many waiters; call again
 -- Invariants: I1 I2 I3 I4 I5 I8
--- Constants
---   MOST_LISTED = 4000  characters of `holds`. If it has more, the oldest re-entries are not listed any more
---   NO_TICKET = '0'   the ticket in a refusal of a caller that is not queued
---   NOT_QUEUED = 0    the position in a refusal of a caller that is not queued
---   LIFE_UNKNOWN = 0  the value of `queued` if there is a queue, but the record of its keys' life was lost
---
--- include: read
--- include: time
--- include: numbers
-local lease = claim:match(LEASE, TERMS_AT)
 
--- Fast path: the usual case returns here, before the work that only rarer cases need.
-if not holder and not queued and clock ~= NO_CLOCK and (not floor or mode == 'try' or mode == 'queue') then
-  if floor then clock = math.max(clock, floor - 1) end
-  local ends
-  -- include: clock
-  -- include: grant { token = tick, sampled = nil }
-  return 'granted ' .. tick
+local fields = redis.call('HMGET', lock, 'holder', 'clock', 'queued', 'keep', 'holds', 'pace')
+local time = redis.call('TIME')
+local second, rest = time[1], time[2] .. ''
+local stamp = #rest == 6 and second .. rest or second .. ('00000' .. rest):sub(-6)
+local micros = stamp + 0
+local now = math.floor(micros / 1000)
+local lease, last = claim:match(LEASE, TERMS_AT), (fields[2] or 0) + 0
+
+-- Fast path: the usual case returns here, before the work that only rarer cases need. It is `makeHolder` (lua/holder.lua), for a
+-- clock that is not ahead of the time.
+if not fields[1] and not fields[3] and last ~= NO_CLOCK and last < micros
+  and (not floor or floor + 0 <= micros and (mode == 'try' or mode == 'queue')) then
+  local granted, keep, least = stamp .. ' ' .. stamp .. ' ' .. claim, now + lease + LINGER, now + 1 + MEMORY
+  if keep < least then keep = least end
+  if (fields[4] or 0) + 0 < keep then
+    keep = keep + math.floor(MEMORY / 10)
+    redis.call('HSET', lock, 'holder', granted, 'clock', stamp, 'keep', keep)
+    redis.call('PEXPIREAT', lock, keep)
+  else
+    redis.call('HSET', lock, 'holder', granted, 'clock', stamp)
+  end
+  if claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
+    local size, names = claim:match(NAMES, TERMS_AT)
+    redis.pcall('PUBLISH', lock .. ':unlock', 'entered ' .. names:sub(1, size))
+  end
+  return 'granted ' .. stamp
 end
 
--- include: keys { given = deadlines }
--- include: holder
--- include: ends
+-- Fast path: refuses a caller without a name that does not queue. It is the end of this script, for a lock that was not
+-- re-entered.
+local holder = fields[1]
+if holder and not fields[5] and (not mode or mode == 'try') and claim:sub(TERMS_AT, NAMELESS_END) == NAMELESS
+  and holder:sub(HELD_ID_AT, HELD_ID_END) ~= claim:sub(1, ID_END) and holder:sub(HELD_ID_AT, HELD_ID_AT) ~= KEPT then
+  local ends = math.floor(holder:sub(FROM_AT, FROM_END) / 1000) + holder:match(LEASE, HELD_TERMS_AT)
+  if ends >= now then
+    local token, known = holder:sub(1, TOKEN_END) + 0, stamp
+    if token > micros then known = holder:sub(1, TOKEN_END) end
+    local since = token < micros and now - math.floor(token / 1000) or 0
+    local bytes, names = holder:match(NAMES, HELD_TERMS_AT)
+    return 'refused ' .. ends - now .. ' 0 0 ' .. since .. ' ' .. known .. ' ' .. bytes .. ' ' .. names
+  end
+end
+
+--[[cluster
+if not deadlines then return redis.error_reply('ERR non local key') end
+--]]
+-- functions
+local s = stateOf(lock, queue, deadlines, fields, stamp, micros, now)
 local id = claim:sub(1, ID_END)
-local held = holder and ends >= now
-if held then
-  -- include: live
-  if lives and lives >= now and mode == 'place' and token == returned and not holds then
+local held = s.holder and s.ends >= now
+if held and (s.hold == id or s.holds) then
+  -- functions
+  local ends = endOf(s, id)
+  if ends and ends >= now and mode == 'place' and s.token == returned and not s.holds then
     redis.call('HDEL', lock, 'holder')
-    holder, held = false, false
-  elseif lives and lives >= now then
-    if queued then redis.call('ZREM', queue, claim) end
-    if mode == 'same' or mode == 'raise' and tonumber(floor) > tonumber(token) then
-      -- include: agree
+    s.holder, held = false, false
+  elseif ends and ends >= now then
+    if s.queued then redis.call('ZREM', queue, claim) end
+    if mode == 'same' or mode == 'raise' and floor + 0 > s.token + 0 then
+      -- functions
+      agree(s, floor)
     end
-    return (hold == id and 'granted ' or 'reentered ') .. token .. ' ' .. lives - now
+    return (s.hold == id and 'granted ' or 'reentered ') .. s.token .. ' ' .. ends - now
   end
 end
 if mode == 'raise' then return 'absent' end
 
 if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
-  -- include: claim
-  local size, rest = claim:match(NAMES, TERMS_AT)
-  local self, owner = rest:sub(1, size), bytes == '0' and hold or names:sub(1, bytes)
-  local ours, theirs = hold:sub(1, CLIENT_END), owner:sub(1, CLIENT_END)
-  if self == owner and (id:sub(1, CLIENT_END) == ours or theirs ~= ours) and hold:sub(1, 1) ~= KEPT then
+  local bytes, names = namesOf(s.holder)
+  local size, own = claim:match(NAMES, TERMS_AT)
+  local owner = bytes == '0' and s.hold or names:sub(1, bytes)
+  local ours, theirs = s.hold:sub(1, CLIENT_END), owner:sub(1, CLIENT_END)
+  if own:sub(1, size) == owner and (id:sub(1, CLIENT_END) == ours or theirs ~= ours) and s.hold:sub(1, 1) ~= KEPT then
+    -- functions
     -- A re-entry has no `minHold` of its own.
     lease = claim:match(OWN_LEASE, TERMS_AT) or lease
-    if mode == 'same' then
-      -- include: agree
-    end
-    if holds then
-      -- include: trim { from = 0 }
-      -- include: unlist
+    if mode == 'same' then agree(s, floor) end
+    if s.holds then
+      trim(s, 0)
+      unlist(s, id)
     else
       -- If the lock's key was lost, the deadlines of the holds before that are left.
       redis.call('ZREMRANGEBYSCORE', deadlines, '-inf', '(' .. WAITER)
-      redis.call('ZADD', deadlines, ends, hold)
-      holds = NOT_LISTED
+      redis.call('ZADD', deadlines, s.ends, s.hold)
+      s.holds = NOT_LISTED
     end
-    local label = rest:sub(size + 1)
-    holds = holds .. id .. ' ' .. #label .. ' ' .. label
-    while #holds > MOST_LISTED do
-      local _, length, from = holds:match(LISTED, LISTED_AT)
-      holds = NOT_LISTED .. holds:sub(from + length)
+    local label = own:sub(size + 1)
+    s.holds = s.holds .. id .. ' ' .. #label .. ' ' .. label
+    while #s.holds > MOST_LISTED do
+      local _, length, from = s.holds:match(LISTED, LISTED_AT)
+      s.holds = NOT_LISTED .. s.holds:sub(from + length)
     end
     local deadline = now + lease
     redis.call('ZADD', deadlines, deadline, id)
     -- The client knows only the leases that its calls have asked for, without `minHold`, and compares those.
-    local asked = holder:match(OWN_LEASE, HELD_TERMS_AT) or holder:match(LEASE, HELD_TERMS_AT)
-    if id:sub(1, CLIENT_END) == ours and tonumber(lease) > tonumber(asked) then
-      local first = tonumber(redis.call('ZSCORE', deadlines, hold) or nil)
-      if first and first >= now and first < deadline then redis.call('ZADD', deadlines, deadline, hold) end
+    local asked = s.holder:match(OWN_LEASE, HELD_TERMS_AT) or s.holder:match(LEASE, HELD_TERMS_AT)
+    if id:sub(1, CLIENT_END) == ours and lease + 0 > asked + 0 then
+      local first = tonumber(redis.call('ZSCORE', deadlines, s.hold) or nil)
+      if first and first >= now and first < deadline then redis.call('ZADD', deadlines, deadline, s.hold) end
     end
-    if deadline > ends then
-      -- include: prolong
-    end
-    -- include: life
-    redis.call('HSET', lock, 'holder', holder, 'holds', holds, 'keep', keep)
+    if deadline > s.ends then prolong(s, deadline) end
+    local life = keepUntil(s, deadline)
+    redis.call('HSET', lock, 'holder', s.holder, 'holds', s.holds, 'keep', s.keep)
     if life then redis.call('PEXPIREAT', lock, life) end
-    redis.call('PEXPIREAT', deadlines, math.max(ends, deadline, queued or 0) + LINGER)
+    redis.call('PEXPIREAT', deadlines, math.max(s.ends, deadline, s.queued or 0) + LINGER)
     -- An earlier call with this id, in mode 'queue', may have put the claim into the queue. The claim is removed now,
     -- whatever the mode of this call is.
-    if queued then redis.call('ZREM', queue, claim) end
-    return 'reentered ' .. token .. ' ' .. lease
+    if s.queued then redis.call('ZREM', queue, claim) end
+    return 'reentered ' .. s.token .. ' ' .. lease
   end
 end
 
-local leftBehind = clock == NO_CLOCK and redis.call('EXISTS', queue) == 1
-if leftBehind then queued = LIFE_UNKNOWN end
+local leftBehind = s.clock == NO_CLOCK and redis.call('EXISTS', queue) == 1
+if leftBehind then s.queued = LIFE_UNKNOWN end
 
-if floor then
-  if mode == 'same' then
-    if held or queued then return 'absent' end
-    if holder then
-      -- include: unreported
-    end
-    -- include: forget
-    clock = math.max(clock, tonumber(floor))
-    -- include: grant { token = floor, sampled = nil }
-    if clock > tonumber(floor) then redis.call('HSET', lock, 'clock', string.format('%.0f', clock)) end
-    return 'granted ' .. floor
-  end
-  -- The next token or ticket is larger than `clock` by at least 1, so it is at least the floor.
-  clock = math.max(clock, floor - 1)
+if mode == 'same' then
+  -- functions
+  if held or s.queued then return 'absent' end
+  if s.holder then s.clock = math.max(s.clock, s.token + BLOCK) end
+  if s.holds then forgetHolds(s) end
+  s.clock = math.max(s.clock, floor + 0)
+  makeHolder(s, claim, lease, floor, nil)
+  if s.clock > floor + 0 then redis.call('HSET', lock, 'clock', string.format('%.0f', s.clock)) end
+  return 'granted ' .. floor
 end
+-- The next token or ticket is larger than `clock` by at least 1, so it is at least the floor.
+if floor and s.clock < floor - 1 then s.clock = floor - 1 end
 
 local ticket, position = NO_TICKET, NOT_QUEUED
 local most = mode and tonumber(mode)
 local joins = mode == 'queue' or mode == 'place' or most
 -- If nobody holds, the queue is not counted as it is: its first live waiter is about to get the lock, and the dead ones
 -- before it are about to be passed over. So a call with a limit hands the lock on first, and then counts who is left.
-local early = most and queued and not held
+local early = most and s.queued and not held
 repeat
   local again = early
-  if joins and not early and (held or queued) then
+  if joins and not early and (held or s.queued) then
     if most then
-      -- include: crowd
-      if crowd >= most then
-        -- include: paced
-        return 'full ' .. crowd .. ' 0' .. paced
+      -- functions
+      local crowd = redis.call('ZCOUNT', queue, '-inf', '+inf')
+      if crowd >= most and crowd > 0 then
+        -- A caller that is queued keeps its place.
+        crowd = redis.call('ZSCORE', queue, claim) and -1 or countLiving(s, queue, 0, crowd, false)
       end
+      if crowd >= most then return 'full ' .. crowd .. ' 0' .. (s.pace and '~' .. s.pace or '') end
     end
+    -- functions
     local ttl, headStart = claim:match(WAITING, TERMS_AT)
-    -- include: clock
-    ticket = headStart == '0' and tick or string.format('%.0f', clock - headStart)
+    local next = tick(s)
+    ticket = headStart == '0' and next or string.format('%.0f', s.clock - headStart)
     -- A waiter of which no heartbeat is recorded counts as alive for its `waiterTtl` after its ticket. A ticket that
     -- other servers have issued may be older than that. So the call counts as a heartbeat, as that of a waiter in the
     -- queue does.
@@ -181,51 +206,44 @@ repeat
       joined = redis.call('ZADD', queue, 'NX', ticket, claim) == 1
     end
     position = redis.call('ZRANK', queue, claim) + 1
-    -- include: enqueue { fresh = position == 1 }
-    local till = holds and math.max(ends, queued) + LINGER or queued
+    enqueue(s, queue, ttl, next, position == 1)
+    local till = s.holds and math.max(s.ends, s.queued) + LINGER or s.queued
     if not joined then
       ticket = string.format('%.0f', redis.call('ZSCORE', queue, claim))
       redis.call('ZADD', deadlines, WAITER + now + ttl, id)
       redis.call('PEXPIREAT', deadlines, till)
     end
-    -- include: place { keep = till }
+    --[[cluster
+    notePlace(s, id, ttl, till)
+    --]]
   end
 
   if not held then
-    local taken = holder and 'succeeded ' or 'granted '
-    if holder then
-      -- include: unreported
-    end
-    if queued then
-      -- include: promote { reason = holder and 'expiry' or 'handoff', mine = id, sampled = nil }
-      if unfinished then return 'unfinished' end
-      holder = successor and holder
-    else
-      holder = false
-    end
-    -- include: forget
-    if not holder then
-      -- include: clock
-      token, hold = tick, id
-      -- include: grant { sampled = nil }
-    end
-    if hold == id then return taken .. token end
+    -- functions
+    local taken = s.holder and 'succeeded ' or 'granted '
+    if s.holder then s.clock = math.max(s.clock, s.token + BLOCK) end
+    local successor, unfinished
+    if s.queued then successor, unfinished = promote(s, s.holder and 'expiry' or 'handoff', id, nil) end
+    if unfinished then return 'unfinished' end
+    if s.holds then forgetHolds(s) end
+    if not successor then makeHolder(s, claim, lease, tick(s), nil) end
+    if s.hold == id then return taken .. s.token end
     held = true
-    if leftBehind and (early or not joins) then redis.call('HSET', lock, 'queued', queued) end
+    if leftBehind and (early or not joins) then redis.call('HSET', lock, 'queued', s.queued) end
     if position ~= NOT_QUEUED then position = redis.call('ZRANK', queue, claim) + 1 end
   end
   early = false
 until not again
 
--- `known` becomes the field `clock` of the reply: a lower bound for the tokens of later grants. It is the larger of the
--- holder's token and the present time. The variable `clock` is not used, for two reasons. In mode 'try', it may be as
--- large as the floor of this call. The floor is not stored, so a later token may be smaller. And `clock` is a number:
--- to make it a text would cost more than a Redis command, while `token` and `stamp` are texts already.
-local since, known = math.max(0, now - math.floor(token / 1000)), tonumber(token) > micros and token or stamp
--- include: shown
--- include: claim
-if position ~= NOT_QUEUED then
-  -- include: paced
-  known = known .. paced
+-- A lower bound for the tokens of later grants: the larger of the holder's token and the present time. Not the clock, for two
+-- reasons. In mode 'try', it may be as large as the floor of this call. The floor is not stored, so a later token may be
+-- smaller. And the clock is a number: to make it a text would cost more than a Redis command.
+local since, known = math.floor(s.token / 1000), s.token + 0 > micros and s.token or stamp
+since = since < now and now - since or 0
+if s.holds then
+  -- functions
+  show(s)
 end
-return 'refused ' .. ends - now .. ' ' .. position .. ' ' .. ticket .. ' ' .. since .. ' ' .. known .. ' ' .. bytes .. ' ' .. names
+if position ~= NOT_QUEUED and s.pace then known = known .. '~' .. s.pace end
+local bytes, names = namesOf(s.holder)
+return 'refused ' .. s.ends - now .. ' ' .. position .. ' ' .. ticket .. ' ' .. since .. ' ' .. known .. ' ' .. bytes .. ' ' .. names

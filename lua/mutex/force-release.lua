@@ -10,39 +10,37 @@
 -- KEYS
 --   lock        HASH    the lock
 --   queue?      ZSET    fair waiters by ticket
---   deadlines?  ZSET    see lua/shared/live.lua
+--   deadlines?  ZSET    the ends of re-entered holds, and waiters' deadlines (lua/holder.lua)
 -- ARGV
 --   request     string  an unguessable name for this request only
---   only?       string  the id of the holder that loses the lock, as it is shown (lua/shared/shown.lua); absent: any holder
+--   only?       string  the id of the holder that loses the lock, as it is shown; absent: any holder
 -- Replies
 --   released    the holder has lost the lock
 --   unfinished  the holder has lost the lock, but one call may pass over only so many waiters; lua/mutex/sweep.lua finds the next holder
 --   free        the lock has no holder, or its holder is not `only`
 -- Invariants: I4 I5 I8
--- Constants
---   MOST_TOLD = 1000  holds whose clients one call notifies, at most
---
--- include: state
--- include: holder
--- include: ends
--- include: time
 
+-- functions
+local s = readHolder(lock, queue, deadlines)
 if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end
-if not holder or ends < now then return 'free' end
+if not s.holder or s.ends < s.now then return 'free' end
 
--- include: keys { given = deadlines }
--- include: shown
--- A retained hold has another first character (lua/shared/retain.lua).
-if only and only:sub(2) ~= holder:sub(HELD_ID_AT + 1, HELD_ID_END) then return 'free' end
+--[[cluster
+if not deadlines then return redis.error_reply('ERR non local key') end
+--]]
+-- functions
+if s.holds then show(s) end
+-- The first character of a retained hold's id has changed (`retain`).
+if only and only:sub(2) ~= s.holder:sub(HELD_ID_AT + 1, HELD_ID_END) then return 'free' end
 
-local ended, lost = token, { hold }
-if holds then
+local ended, lost = s.token, { s.hold }
+if s.holds then
   local many = redis.call('ZCOUNT', deadlines, '-inf', '(' .. WAITER)
   lost = redis.call('ZRANGE', deadlines, math.max(0, many - MOST_TOLD), many - 1)
 end
--- include: unreported
--- include: open { mine = nil, sampled = nil }
-redis.call('HSET', lock, 'forced', request, 'clock', string.format('%.0f', clock))
+s.clock = math.max(s.clock, s.token + BLOCK)
+local _, unfinished = openLock(s, nil, nil)
+redis.call('HSET', lock, 'forced', request, 'clock', string.format('%.0f', s.clock))
 for _, id in ipairs(lost) do
   redis.pcall('PUBLISH', INBOX .. id:sub(1, CLIENT_END), 'lost ' .. id .. ' ' .. ended .. ' ' .. lock)
 end

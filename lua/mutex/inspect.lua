@@ -4,22 +4,27 @@
 -- KEYS
 --   lock        HASH    the lock
 --   queue?      ZSET    fair waiters by ticket
---   deadlines?  ZSET    see lua/shared/live.lua
+--   deadlines?  ZSET    the ends of re-entered holds, and waiters' deadlines (lua/holder.lua)
 -- ARGV
 --   most?    number  how many waiters to read at most; absent: read only the holder
 --   ticket?  string  the ticket of the last waiter of the previous page; absent: this is the first page
 --   behind?  string  the claim of that waiter
 -- Replies
---   state    now µs, holder, live holds, {claim, ticket, …}, {waiter, deadline ms, …}, pace (lua/shared/sample.lua), clock (the last ticket or token)
--- include: time
+--   state    now µs, holder, live holds, {claim, ticket, …}, {waiter, deadline ms, …}, pace (`sample`, lua/lock.lua), clock (the last ticket or token)
 
-local lockState = redis.call('HMGET', lock, 'holder', 'holds', 'pace', 'clock')
-local holder, holds = lockState[1], lockState[2]
--- include: keys { given = deadlines }
--- include: shown
-local live = holds and redis.call('ZCOUNT', deadlines, now, '(' .. WAITER)
+-- functions
+local s = readHolder(lock, queue, deadlines)
+--[[cluster
+if not deadlines then return redis.error_reply('ERR non local key') end
+--]]
+if s.holder and s.holds then
+  -- functions
+  show(s)
+end
+local live = s.holds and redis.call('ZCOUNT', deadlines, s.now, '(' .. WAITER)
 local page, times = {}, {}
 if most then
-  -- include: page
+  -- functions
+  readPage(s, queue, pageFrom(queue, ticket, behind), most, page, times, false)
 end
-return { 'state', string.format('%.0f', micros), holder, live, page, times, lockState[3], lockState[4] }
+return { 'state', string.format('%.0f', s.micros), s.holder, live, page, times, s.pace, string.format('%.0f', s.clock) }

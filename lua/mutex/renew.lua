@@ -12,51 +12,45 @@
 -- lose its lock only because the server has no free memory.
 --
 -- KEYS
---   keys...   HASH    the lock of each hold, and then, in the same order, the deadlines of each (lua/shared/live.lua)
+--   keys...   HASH    the lock of each hold, and then, in the same order, the deadlines of each (lua/holder.lua)
 -- ARGV
 --   asked...  id, token, ms for each lock: the hold, the token that its client knows, and the wanted lease from now
 -- Replies
 --   renewed   for each hold: ttl ms; nil if it is gone; -1 if its id has since been granted the lock again
 -- Invariants: I1 I2 I5 I8
--- Constants
---   GRANTED_ANEW = -1  stands in place of a ttl
---
--- include: time
+
+-- functions
+local stamp, micros, now = readTime()
 
 local function renew(lock, deadlines, id, known, lease)
-  local state = redis.pcall('HMGET', lock, 'holder', 'clock', 'keep', 'holds', 'queued')
-  if state.err then
-    if state.err:find('WRONGTYPE') then return false end
-    return error(state.err)
+  local fields = redis.pcall('HMGET', lock, 'holder', 'clock', 'queued', 'keep', 'holds')
+  if fields.err then
+    if fields.err:find('WRONGTYPE') then return false end
+    return error(fields.err)
   end
-  local holder, holds, queued = state[1], state[4], tonumber(state[5] or 0)
-  local clock, keep = tonumber(state[2] or 0), tonumber(state[3] or 0)
-  -- include: holder
-  -- include: ends
+  local s = stateOf(lock, nil, deadlines, fields, stamp, micros, now)
   --[[cluster
-  if holds and not deadlines then return error({ err = 'ERR non local key' }) end
+  if s.holds and not deadlines then return error({ err = 'ERR non local key' }) end
   --]]
-  -- include: live
-  if not lives or lives < now then return false end
-  if tonumber(token) > known then return GRANTED_ANEW end
-  if lives >= now + lease then return lives - now end
-
+  local ends = endOf(s, id)
+  if not ends or ends < now then return false end
+  if s.token + 0 > known then return GRANTED_ANEW end
   local deadline = now + lease
-  -- include: life
-  redis.call('PEXPIREAT', lock, keep)
-  if holds then
+  if ends >= deadline then return ends - now end
+
+  keepUntil(s, deadline)
+  redis.call('PEXPIREAT', lock, s.keep)
+  if s.holds then
     redis.call('ZADD', deadlines, deadline, id)
-    redis.call('PEXPIREAT', deadlines, math.max(ends, deadline, queued) + LINGER)
+    redis.call('PEXPIREAT', deadlines, math.max(s.ends, deadline, s.queued or 0) + LINGER)
   end
-  if deadline > ends then
-    -- include: prolong
-  end
-  redis.call('HSET', lock, 'holder', holder, 'keep', keep)
+  if deadline > s.ends then prolong(s, deadline) end
+  redis.call('HSET', lock, 'holder', s.holder, 'keep', s.keep)
   return lease
 end
 
 local reply, count = { 'renewed' }, #asked / 3
 for i = 1, count do
-  reply[i + 1] = renew(keys[i], keys[count + i], asked[3 * i - 2], tonumber(asked[3 * i - 1]), tonumber(asked[3 * i]))
+  reply[i + 1] = renew(keys[i], keys[count + i], asked[3 * i - 2], asked[3 * i - 1] + 0, asked[3 * i] + 0)
 end
 return reply

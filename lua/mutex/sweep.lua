@@ -8,21 +8,21 @@
 -- KEYS
 --   lock        HASH    the lock
 --   queue?      ZSET    fair waiters by ticket
---   deadlines?  ZSET    see lua/shared/live.lua
+--   deadlines?  ZSET    the ends of re-entered holds, and waiters' deadlines (lua/holder.lua)
 -- Replies
 --   swept       the lock has a holder, or the queue is empty
 --   unfinished  call again
 -- Invariants: I3 I4
--- include: state
--- include: holder
--- include: ends
--- include: time
 
-if holder and ends >= now or not queued then return 'swept' end
--- include: keys { given = deadlines }
-if holder then
-  -- include: unreported
-end
--- include: open { mine = nil, sampled = nil }
-if holder and not successor then redis.call('HSET', lock, 'clock', string.format('%.0f', clock)) end
+-- functions
+local s = readHolder(lock, queue, deadlines)
+if s.holder and s.ends >= s.now or not s.queued then return 'swept' end
+--[[cluster
+if not deadlines then return redis.error_reply('ERR non local key') end
+--]]
+-- functions
+local lapsed = s.holder
+if lapsed then s.clock = math.max(s.clock, s.token + BLOCK) end
+local successor, unfinished = openLock(s, nil, nil)
+if lapsed and not successor then redis.call('HSET', lock, 'clock', string.format('%.0f', s.clock)) end
 return unfinished and 'unfinished' or 'swept'

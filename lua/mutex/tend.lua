@@ -18,76 +18,81 @@
 -- KEYS
 --   lock        HASH    the lock
 --   queue?      ZSET    fair waiters by ticket
---   deadlines?  ZSET    see lua/shared/live.lua
+--   deadlines?  ZSET    the ends of re-entered holds, and waiters' deadlines (lua/holder.lua)
 -- ARGV
 --   ttl         ms      the waiters' own expiry
 --   waiters...  claim, ticket for each of the client's waiters, 500 at most
 -- Replies
---   tended      ttl ms, ms since the holder's grant, clock (a lower bound for the tokens of later grants), followed by the pace of the lock (lua/shared/paced.lua), bytes of the holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds the lock
+--   tended      ttl ms, ms since the holder's grant, clock (a lower bound for the tokens of later grants), followed by the pace of the lock, bytes of the holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds the lock
 --   unfinished  the waiters are queued, but one call may pass over only so many dead waiters; call again
 -- Invariants: I3 I4 I7
--- include: state
--- include: keys { given = deadlines }
--- include: holder
--- include: ends
--- include: time
 
--- include: trim { from = WAITER }
+-- functions
+local s = readHolder(lock, queue, deadlines)
+--[[cluster
+if not deadlines then return redis.error_reply('ERR non local key') end
+--]]
+trim(s, WAITER)
 
+local now = s.now
 local joins, times, heldUntil = {}, {}, {}
 for i = 1, #waiters, 2 do
   local claim, ticket = waiters[i], waiters[i + 1]
   local id = claim:sub(1, ID_END)
-  -- include: live
-  if lives and lives >= now then
-    heldUntil[i] = lives
+  local ends = endOf(s, id)
+  if ends and ends >= now then
+    heldUntil[i] = ends
   else
     joins[#joins + 1] = ticket
     joins[#joins + 1] = claim
     times[#times + 1] = WAITER + now + ttl
     times[#times + 1] = id
-    clock = math.max(clock, tonumber(ticket))
+    s.clock = math.max(s.clock, ticket + 0)
   end
 end
 if #joins > 0 then
   redis.call('ZADD', queue, (table.unpack or unpack)(joins))
   redis.call('ZADD', deadlines, (table.unpack or unpack)(times))
-  -- include: enqueue { fresh = true, tick = string.format('%.0f', clock) }
-  local till = holds and math.max(ends, queued) + LINGER or queued
+  enqueue(s, queue, ttl, string.format('%.0f', s.clock), true)
+  local till = s.holds and math.max(s.ends, s.queued) + LINGER or s.queued
   redis.call('PEXPIREAT', deadlines, till)
-  -- include: place { id = waiters[1], keep = till }
+  --[[cluster
+  notePlace(s, waiters[1], ttl, till)
+  --]]
 end
 
 local client, how, granted = waiters[1]:sub(1, CLIENT_END), 'handoff', nil
-if queued and not (holder and ends >= now) then
-  how = holder and 'expiry' or 'handoff'
-  if holder then
-    -- include: unreported
-  end
-  -- include: promote { reason = how, mine = client, sampled = nil }
+if s.queued and not (s.holder and s.ends >= now) then
+  -- functions
+  how = s.holder and 'expiry' or 'handoff'
+  if s.holder then s.clock = math.max(s.clock, s.token + BLOCK) end
+  local successor, unfinished = promote(s, how, client, nil)
   if unfinished then return { 'unfinished' } end
-  -- include: forget
+  if s.holds then forgetHolds(s) end
   granted = successor
 end
 
-local since, known = math.max(0, now - math.floor(token / 1000)), string.format('%.0f', math.max(clock, micros))
--- include: shown
--- include: claim
--- include: paced
-known = known .. paced
-local reply = { 'tended', ends - now, since, known, tonumber(bytes), names }
+local known = string.format('%.0f', math.max(s.clock, s.micros))
+if s.pace then known = known .. '~' .. s.pace end
+if s.holds then
+  -- functions
+  show(s)
+end
+local bytes, names = namesOf(s.holder)
+local reply = { 'tended', s.ends - now, math.max(0, now - math.floor(s.token / 1000)), known, tonumber(bytes), names }
 for i = 1, #waiters, 2 do
   local id = waiters[i]:sub(1, ID_END)
   if heldUntil[i] then
-    reply[#reply + 1] = { token, heldUntil[i] - now, hold == id and how or 'reentry' }
+    reply[#reply + 1] = { s.token, heldUntil[i] - now, s.hold == id and how or 'reentry' }
   elseif granted == id then
-    reply[#reply + 1] = { token, ends - now, how }
+    reply[#reply + 1] = { s.token, s.ends - now, how }
     granted = nil
   else
     reply[#reply + 1] = redis.call('ZRANK', queue, waiters[i]) + 1
   end
 end
 if granted and granted:sub(1, CLIENT_END) == client then
-  -- include: send { message = how .. ' ' .. granted .. ' ' .. token .. ' ' .. lock }
+  -- functions
+  send(s, client, how .. ' ' .. granted .. ' ' .. s.token .. ' ' .. lock)
 end
 return reply

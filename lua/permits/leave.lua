@@ -7,13 +7,13 @@
 --
 -- KEYS
 --   lock        HASH    the lock
---   deadlines   ZSET    see lua/shared/live.lua
+--   deadlines   ZSET    the ends of holds, and waiters' deadlines (lua/README.md)
 --   queue?      ZSET    fair waiters by ticket
 --   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
---   waiting?    ZSET    only of a semaphore with groups: the waiters of the groups (lua/permits/semaphore/groups/queues.lua)
---   turns?      ZSET    only of a semaphore with groups: the groups whose turn may come (lua/permits/semaphore/groups/settle.lua)
---   shares?     HASH    only of a semaphore with groups: what the groups have had (lua/permits/semaphore/groups/settle.lua)
---   none?       string  only in a cluster: see lua/shared/settled.lua
+--   waiting?    ZSET    only of a semaphore: the waiters with a group (lua/groups.lua)
+--   turns?      ZSET    only of a semaphore: the groups whose turn may come
+--   shares?     HASH    only of a semaphore: what the groups have had
+--   none?       string  only in a cluster: a key that never exists (lua/README.md)
 -- ARGV
 --   id        string  the caller's id, as a waiter and as a holder
 --   entry?    string  the caller's claim; absent: the caller has not tried to join the queue
@@ -23,25 +23,32 @@
 --   unfinished  the caller was queued or a holder, and is removed; lua/permits/sweep.lua admits the remaining waiters
 --   absent      the caller was neither queued nor a holder
 -- Invariants: I4 I5 I7
--- include: permits
--- include: mode { call = { entry } }
 
--- include: queues
+-- functions
+local fields = redis.call('HMGET', lock, 'taken', 'clock', 'queued', 'keep', 'pace', id)
+local mark, record = fields[3], fields[6]
+--[[cluster
+if not none then return redis.error_reply('ERR non local key') end
+--]]
+local s = permitsOf(lock, queue, deadlines, readers, fields, readTime())
+if turns and (mark and not s.queued or entry and entry:find(GROUPED, TERMS_AT)) then
+  -- functions
+  withGroups(s, waiting, turns, shares, mark)
+end
 
 local outcome = 'absent'
 if entry then
-  -- include: line { claim = entry }
   redis.call('ZREM', deadlines, id)
-  -- include: quit { claim = entry }
-  if gone then outcome = 'left' end
+  if quit(s, entry) then outcome = 'left' end
 end
 if record then
+  -- functions
   outcome = 'returned'
-  -- include: give-up { sampled = nil }
+  giveUp(s, id, record, nil)
 end
 -- Fast path: the usual case returns here, before the work that only rarer cases need.
 if outcome == 'absent' then return outcome end
 
--- include: time
--- include: vacate { by = nil, mine = nil, asks = nil }
+-- functions
+local _, unfinished = vacate(s, mark, nil, nil, nil)
 return unfinished and 'unfinished' or outcome

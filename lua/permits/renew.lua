@@ -10,44 +10,44 @@
 -- lose its permits only because the server has no free memory.
 --
 -- KEYS
---   keys...   HASH    the lock of each hold, and then, in the same order, the deadlines of each (lua/shared/live.lua)
+--   keys...   HASH    the lock of each hold, and then, in the same order, the deadlines of each (lua/holder.lua)
 -- ARGV
 --   asked...  id, token, ms for each lock: the hold, the token that its client knows, and the wanted lease from now
 -- Replies
 --   renewed   for each hold: ttl ms; nil if it is gone; -1 if its id has since been granted permits again
 -- Invariants: I1 I2 I5 I8
--- Constants
---   GRANTED_ANEW = -1  stands in place of a ttl
---
--- include: time
+
+-- functions
+local stamp, micros, now = readTime()
 
 local function renew(lock, deadlines, id, known, lease)
-  local state = redis.pcall('HMGET', lock, id, 'clock', 'keep')
-  if state.err then
-    if state.err:find('WRONGTYPE') then return false end
-    return error(state.err)
+  local fields = redis.pcall('HMGET', lock, 'taken', 'clock', 'queued', 'keep', 'pace', id)
+  if fields.err then
+    if fields.err:find('WRONGTYPE') then return false end
+    return error(fields.err)
   end
-  local record, clock, keep = state[1], tonumber(state[2] or 0), tonumber(state[3] or 0)
+  local record = fields[6]
   if not record then return false end
   --[[cluster
   if not deadlines then return error({ err = 'ERR non local key' }) end
   --]]
   local lives = tonumber(redis.call('ZSCORE', deadlines, id) or nil)
   if not lives or lives < now then return false end
-  if tonumber(record:sub(1, TOKEN_END)) > known then return GRANTED_ANEW end
-  if lives >= now + lease then return lives - now end
-
+  if record:sub(1, TOKEN_END) + 0 > known then return GRANTED_ANEW end
   local deadline = now + lease
-  -- include: life
-  redis.call('PEXPIREAT', lock, keep)
-  redis.call('PEXPIREAT', deadlines, keep)
+  if lives >= deadline then return lives - now end
+
+  local s = permitsOf(lock, nil, deadlines, nil, fields, stamp, micros, now)
+  local life = keepUntil(s, deadline)
+  redis.call('PEXPIREAT', lock, s.keep)
+  redis.call('PEXPIREAT', deadlines, s.keep)
   redis.call('ZADD', deadlines, deadline, id)
-  if life then redis.call('HSET', lock, 'keep', keep) end
+  if life then redis.call('HSET', lock, 'keep', life) end
   return lease
 end
 
 local reply, count = { 'renewed' }, #asked / 3
 for i = 1, count do
-  reply[i + 1] = renew(keys[i], keys[count + i], asked[3 * i - 2], tonumber(asked[3 * i - 1]), tonumber(asked[3 * i]))
+  reply[i + 1] = renew(keys[i], keys[count + i], asked[3 * i - 2], asked[3 * i - 1] + 0, asked[3 * i] + 0)
 end
 return reply

@@ -3,22 +3,26 @@
 --
 -- KEYS
 --   lock        HASH    the lock
---   deadlines   ZSET    see lua/shared/live.lua
+--   deadlines   ZSET    the ends of holds, and waiters' deadlines (lua/README.md)
 --   queue?      ZSET    fair waiters by ticket
 --   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
---   waiting?    ZSET    only of a semaphore with groups: the waiters of the groups (lua/permits/semaphore/groups/queues.lua)
---   turns?      ZSET    only of a semaphore with groups: the groups whose turn may come (lua/permits/semaphore/groups/settle.lua)
---   shares?     HASH    only of a semaphore with groups: what the groups have had (lua/permits/semaphore/groups/settle.lua)
---   none?       string  only in a cluster: see lua/shared/settled.lua
+--   waiting?    ZSET    only of a semaphore: the waiters with a group (lua/groups.lua)
+--   turns?      ZSET    only of a semaphore: the groups whose turn may come
+--   shares?     HASH    only of a semaphore: what the groups have had
+--   none?       string  only in a cluster: a key that never exists (lua/README.md)
 -- Replies
 --   swept       the queue is empty, or its first waiter wants more than is free
 --   unfinished  call again
 -- Invariants: I3 I4
-local id = ''
--- include: permits
--- include: mode { call = {} }
 
--- include: queues
--- include: time
--- include: vacate { by = nil, mine = nil, asks = nil }
+--[[cluster
+if not none then return redis.error_reply('ERR non local key') end
+--]]
+-- functions
+local s, mark = readPermits(lock, queue, deadlines, readers)
+if turns and mark and not s.queued then
+  -- functions
+  withGroups(s, waiting, turns, shares, mark)
+end
+local _, unfinished = vacate(s, mark, nil, nil, nil)
 return unfinished and 'unfinished' or 'swept'

@@ -5,35 +5,43 @@
 --
 -- Waiters of this call that are admitted here need no message, so a client that cannot receive messages still makes
 -- progress. Other waiters of its client receive one, as in lua/mutex/tend.lua.
--- Waiters whose expiry has passed stay in the queue until lua/shared/admit.lua passes over them; only their deadlines
--- are removed here. If the first waiter keeps others waiting, this call asks whether it is dead (lua/shared/probe.lua).
+-- Waiters whose expiry has passed stay in the queue until `admit` passes over them; only their deadlines
+-- are removed here. If the first waiter keeps others waiting, this call asks whether it is dead (`probe`).
 --
 -- KEYS
 --   lock        HASH    the lock
---   deadlines   ZSET    see lua/shared/live.lua
+--   deadlines   ZSET    the ends of holds, and waiters' deadlines (lua/README.md)
 --   queue?      ZSET    fair waiters by ticket
 --   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
---   waiting?    ZSET    only of a semaphore with groups: the waiters of the groups (lua/permits/semaphore/groups/queues.lua)
---   turns?      ZSET    only of a semaphore with groups: the groups whose turn may come (lua/permits/semaphore/groups/settle.lua)
---   shares?     HASH    only of a semaphore with groups: what the groups have had (lua/permits/semaphore/groups/settle.lua)
---   none?       string  only in a cluster: see lua/shared/settled.lua
+--   waiting?    ZSET    only of a semaphore: the waiters with a group (lua/groups.lua)
+--   turns?      ZSET    only of a semaphore: the groups whose turn may come
+--   shares?     HASH    only of a semaphore: what the groups have had
+--   none?       string  only in a cluster: a key that never exists (lua/README.md)
 -- ARGV
 --   ttl         ms      the waiters' own expiry
 --   waiters...  claim, ticket for each of the client's waiters in one queue, 500 at most
 -- Replies
---   tended      ttl ms, ms since a holder's grant, clock, followed by the pace of the lock (lua/permits/read-write/pacing.lua), bytes of that holder's owner "//" the permits taken "/" the holds, its owner and label; then for each waiter: its position (with groups, see lua/permits/semaphore/groups/position.lua), or {token with numbers, ttl ms, how} if it holds. The position is negative if the waiter may re-enter, because its owner holds
+--   tended      ttl ms, ms since a holder's grant, clock, followed by the pace of the lock (`paceOf`), bytes of that holder's owner "//" the permits taken "/" the holds, its owner and label; then for each waiter: its position (with groups, see `placeInGroup`), or {token with numbers, ttl ms, how} if it holds. The position is negative if the waiter may re-enter, because its owner holds
 --   unfinished  the call has stopped at its limit; call again. If it has stopped while it admitted waiters, the waiters of this call are queued. If it has stopped while it ended lapsed holds, they are not
 -- Invariants: I3 I4 I7
-local client = waiters[1]:sub(1, CLIENT_END)
-local id = client
--- include: permits
--- include: mode { call = waiters }
 
--- include: queues
--- include: line { claim = waiters[1] }
--- include: time
--- include: trim { from = WAITER }
--- include: lapse
+--[[cluster
+if not none then return redis.error_reply('ERR non local key') end
+--]]
+-- functions
+local s, mark = readPermits(lock, queue, deadlines, readers)
+local client, now = waiters[1]:sub(1, CLIENT_END), s.now
+local grouped = mark and not s.queued
+for i = 1, turns and #waiters or 0, 2 do
+  grouped = grouped or waiters[i]:find(GROUPED, TERMS_AT)
+end
+if turns and grouped then
+  -- functions
+  withGroups(s, waiting, turns, shares, mark)
+end
+local line = lineOf(s, waiters[1])
+trim(s, WAITER)
+local more, word, holds = lapse(s, mark)
 if more then return { 'unfinished' } end
 
 local joins, times, ids = {}, {}, {}
@@ -48,19 +56,25 @@ for i = 1, #waiters, 2 do
     joins[#joins + 1] = claim
     times[#times + 1] = WAITER + now + ttl
     times[#times + 1] = claim:sub(1, ID_END)
-    clock = math.max(clock, tonumber(ticket))
+    s.clock = math.max(s.clock, ticket + 0)
   end
 end
 if #joins > 0 then
   redis.call('ZADD', deadlines, (table.unpack or unpack)(times))
-  -- include: rejoin
-  -- include: enqueue { queue = line, fresh = true, tick = string.format('%.0f', clock) }
-  -- include: linger
-  redis.call('PEXPIREAT', deadlines, keep)
-  -- include: place { id = client }
+  if s.turns then
+    -- functions
+    rejoinGroups(s, joins)
+  else
+    redis.call('ZADD', line, 'NX', (table.unpack or unpack)(joins))
+  end
+  enqueue(s, line, ttl, string.format('%.0f', s.clock), true)
+  linger(s, line)
+  redis.call('PEXPIREAT', deadlines, s.keep)
+  --[[cluster
+  notePlace(s, client, ttl, s.keep)
+  --]]
 end
--- include: probe
--- include: admit { by = nil, mine = client, asks = line }
+local admitted, unfinished = admit(s, word, nil, client, line, probe(s, client, ttl))
 local ways, listed = {}, {}
 for i = 1, #ids do
   listed[ids[i]] = true
@@ -69,29 +83,29 @@ for i = 1, #admitted, 2 do
   local claim = admitted[i]
   local waiter = claim:sub(1, ID_END)
   ways[claim] = word
-  -- include: told { mine = client, asks = line }
-  if told and not listed[waiter] then
-    -- include: send { message = word .. ' ' .. waiter .. ' ' .. admitted[i + 1] .. ' ' .. lock }
+  if isTold(s, claim, client, line) and not listed[waiter] then
+    send(s, client, word .. ' ' .. waiter .. ' ' .. admitted[i + 1] .. ' ' .. lock)
   end
 end
 if unfinished then return { 'unfinished' } end
 holds = holds + math.floor(#admitted / 2)
 if #admitted > 0 then records = redis.call('HMGET', lock, (table.unpack or unpack)(ids)) end
 
--- include: pacing
-local known = string.format('%.0f', math.max(clock, micros)) .. paced
--- include: first-end
-local reply = { 'tended', ttl, since, known, bytes .. '//' .. string.format('%.0f', taken) .. '/' .. holds, names }
+local known = string.format('%.0f', math.max(s.clock, s.micros)) .. paceOf(s)
+local left, since, bytes, names = firstEnd(s)
+local reply = { 'tended', left, since, known, bytes .. '//' .. exactly(s.taken) .. '/' .. holds, names }
 for i = 1, #waiters, 2 do
-  local at = (i + 1) / 2
+  local claim, at = waiters[i], (i + 1) / 2
   if records[at] then
     local lives = tonumber(redis.call('ZSCORE', deadlines, ids[at]))
-    -- include: numbered { record = records[at] }
-    reply[#reply + 1] = { records[at]:sub(1, TOKEN_END) .. numbers, lives - now, ways[waiters[i]] or 'handoff' }
+    reply[#reply + 1] = { records[at]:sub(1, TOKEN_END) .. numbersOf(records[at]), lives - now, ways[claim] or 'handoff' }
   else
-    -- include: position { claim = waiters[i] }
-    -- include: enters { claim = waiters[i] }
-    reply[#reply + 1] = enters and -position or position
+    local place = placeOf(s, claim)
+    if readers then
+      -- functions
+      if mayReEnter(s, claim) then place = -place end
+    end
+    reply[#reply + 1] = place
   end
 end
 return reply

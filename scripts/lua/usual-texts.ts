@@ -1,8 +1,7 @@
 /** The scripts as a client with default settings sends them to a single server. */
 import type { ScriptSet } from '../../src/kind.ts'
 import { scripts as mutex } from '../../src/kinds/mutex/scripts.generated.ts'
-import { scripts as readWrite } from '../../src/kinds/permits/read-write/scripts.generated.ts'
-import { scripts as semaphore } from '../../src/kinds/permits/semaphore/scripts.generated.ts'
+import { readWrite, semaphore } from '../../src/kinds/permits/scripts.generated.ts'
 import { Namespace } from '../../src/redis/keys.ts'
 import { textOf } from '../../src/redis/scripts.ts'
 import { settingsOf } from '../../src/settings.ts'

@@ -19,20 +19,14 @@ interface Scripts {
    * the page's table. The inner key is the name of a script.
    */
   readonly texts: Readonly<Record<string, Readonly<Record<string, string>>>>
-  /**
-   * Files that the scripts include only for some kinds of lock. Such a file has replies of its own, so the page has a
-   * section for it.
-   */
-  readonly besides: readonly string[]
 }
 
 const all: readonly Scripts[] = [
-  { folder: 'mutex/', whose: '', texts: { 'SHA1, single server': usualTexts }, besides: [] },
+  { folder: 'mutex/', whose: '', texts: { 'SHA1, single server': usualTexts } },
   {
     folder: 'permits/',
     whose: ', with permits',
     texts: { 'SHA1 for a semaphore': semaphoreTexts, 'SHA1 for a read-write lock': readWriteTexts },
-    besides: ['read-write/re-enter'],
   },
 ]
 
@@ -43,7 +37,7 @@ export function withReference(page: string): string {
   return `${page.slice(0, from)}${begin}\n\n${all.map(reference).join('\n\n')}\n\n${page.slice(to)}`
 }
 
-function reference({ folder, whose, texts, besides }: Scripts): string {
+function reference({ folder, whose, texts }: Scripts): string {
   const names = readdirSync(new URL(folder, lua))
     .filter(file => file.endsWith('.lua'))
     .map(file => file.slice(0, -'.lua'.length))
@@ -58,7 +52,7 @@ function reference({ folder, whose, texts, besides }: Scripts): string {
       return `| [${name}](#${anchor}) | ${hashes.join(' | ')} |`
     }),
   ]
-  const sections = [...names, ...besides].map(name => section(folder + name, whose))
+  const sections = names.map(name => section(folder + name, whose))
   return [table.join('\n'), ...sections].join('\n\n')
 }
 
@@ -72,8 +66,8 @@ function sha1Of(texts: Readonly<Record<string, string>>, name: string): string {
 function section(path: string, whose: string): string {
   const name = path.slice(path.lastIndexOf('/') + 1)
   const header = headerOf(readFileSync(new URL(`${path}.lua`, lua), 'utf8'))
-  const keys = header.findIndex(line => line === 'KEYS' || line === 'Takes')
-  const invariants = header.findIndex(line => /^(Invariants: |Constants$)/.test(line))
+  const keys = header.indexOf('KEYS')
+  const invariants = header.findIndex(line => line.startsWith('Invariants: '))
   const interfaces = header.slice(keys, invariants < 0 ? undefined : invariants)
   const purpose = header.slice(0, keys).join('\n').trim().slice(`${name}: `.length)
   const kept = header[invariants]?.startsWith('Invariants')
@@ -87,9 +81,9 @@ function section(path: string, whose: string): string {
   ].join('\n\n')
 }
 
-/** Returns the lines above the first line of code or the first include. */
+/** Returns the lines above the first line of code. */
 function headerOf(source: string): string[] {
   const lines = source.split('\n')
-  const length = lines.findIndex(line => !line.startsWith('--') || line.startsWith('-- include: '))
+  const length = lines.findIndex(line => !line.startsWith('--'))
   return lines.slice(0, length).map(line => line.slice('-- '.length))
 }

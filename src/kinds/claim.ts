@@ -20,7 +20,7 @@
  *
  * A client sends the claim with its request. While the waiter is queued, the claim is its entry in the queue. After the
  * grant, the claim is a part of what Redis stores about the holder. Scripts read claims with the constants of
- * lua/shared/claim.lua.
+ * lua/lock.lua.
  */
 import { type Claim, slotsOf } from '../kind.ts'
 
@@ -44,7 +44,7 @@ export interface DecodedClaim {
   readonly slots?: readonly number[]
 }
 
-/** Stands for the limit of a group that may have all permits (lua/permits/semaphore/groups/mode.lua). */
+/** Stands for the limit of a group that may have all permits (lua/groups.lua). */
 export const NO_LIMIT = '-'
 
 /** The group of a claim. */

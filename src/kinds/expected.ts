@@ -1,6 +1,6 @@
 /**
  * The expected wait of a queued caller. A release that finds callers queued adds the length of its hold to a running
- * mean in Redis (lua/shared/sample.lua), the pace of the lock.
+ * mean in Redis (lua/lock.lua), the pace of the lock.
  */
 import type { Crowd, Found, Pace, Standing, Turn } from '../kind.ts'
 import type { WaiterState } from '../lock-state.ts'
@@ -22,7 +22,7 @@ export function decodePace(stored: string | null | undefined, beside = ''): Pace
 
 /**
  * Reads the clock in a reply, which may be followed by the pace of the lock: "<µs>[~<pace>[~<waiting readers>]]"; if the
- * lock has groups, as lua/permits/semaphore/groups/pacing.lua describes it.
+ * lock has groups, as lua/groups.lua describes it.
  */
 export function paceOf(text: string): [clock: string, pace: Pace | undefined] {
   if (!text.includes('~')) return [text, undefined]
@@ -30,7 +30,7 @@ export function paceOf(text: string): [clock: string, pace: Pace | undefined] {
   return [clock, decodePace(pace, beside)]
 }
 
-/** Reads the place of a waiter in a reply: a number, or what lua/permits/semaphore/groups/position.lua describes. */
+/** Reads the place of a waiter in a reply: a number, or what lua/groups.lua describes. */
 export function standingOf(text: string): Pick<Standing, 'position' | 'turn'> {
   const [position = 0, ...turn] = text.split(',').map(Number)
   return turn.length === 0 ? { position } : { position, turn: turn as unknown as Turn }

@@ -37,13 +37,13 @@ import { Disagreements } from './disagreements.ts'
 import { paceOf, standingOf } from './expected.ts'
 import type { MutexNames } from './mutex/names.ts'
 import type { scripts } from './mutex/scripts.generated.ts'
-import type { scripts as readWriteScripts } from './permits/read-write/scripts.generated.ts'
+import type { semaphore } from './permits/scripts.generated.ts'
 import type { LockState } from './state.ts'
 
 type Acquire = (typeof scripts)['acquire']
 
 export type QueueScripts = Pick<typeof scripts, 'tend' | 'leave' | 'sweep' | 'release' | 'renew'> & {
-  readonly acquire: Omit<(typeof scripts | typeof readWriteScripts)['acquire'], 'keys'> & Pick<Acquire, 'keys'>
+  readonly acquire: Omit<(typeof scripts | typeof semaphore)['acquire'], 'keys'> & Pick<Acquire, 'keys'>
 }
 
 /** One script call renews at most this many locks. This bounds the time for which it blocks the server. */

@@ -262,7 +262,6 @@ export class Connection {
       call.repeated = true
       return this.#sendAgain(call, earlier.waits ? PAUSE : 0)
     }
-    if (this.#calls.has(call) && call.request.redirected?.(reply)) return this.#sendAgain(call, 0)
     if (!this.#settle(call)) return
     call.reply = reply
     const { to } = call

@@ -19,7 +19,7 @@ const REDIRECTED = 'Too many Cluster redirections'
 /**
  * The meanings of refusals, by their first word, or by a text that they contain. Other refusals are final.
  * docs/servers.md explains all refusals. "non local key" is the error of a script that needs a key while the key's slot
- * moves to another node (lua/shared/keys.lua). ioredis reports "Too many Cluster redirections" when the nodes have
+ * moves to another node (lua/README.md). ioredis reports "Too many Cluster redirections" when the nodes have
  * answered TRYAGAIN, ASK and MOVED for some time. UNBLOCKED is the answer to a WAIT during which the master became a replica.
  */
 export const meanings: Readonly<Record<string, Meaning>> = {

@@ -91,7 +91,7 @@ export class Replication implements Executor {
       : this.#missing(countOf(counted))
     for (const [i, { request, resolve, reject }] of batch.entries()) {
       const [error, answer] = reply[i] as Result
-      if (error ? request.rephrase(error) : request.redirected?.(answer)) this.#ask(batch[i] as Unconfirmed)
+      if (error && request.rephrase(error)) this.#ask(batch[i] as Unconfirmed)
       else if (error) reject(request.explain(new LockConnectionError('Redis refused', withoutArguments(error))))
       else if (missing) reject(missing)
       else resolve(request.read({ reply: answer, sent, repeated }))

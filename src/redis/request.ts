@@ -27,11 +27,6 @@ export interface Request<T> {
   send(redis: Redis | Cluster): Promise<unknown>
   read(answer: Answer<unknown>): T | Promise<T>
   /**
-   * Called with each reply. Returns true if the server has done nothing, and the reply only says which other command is
-   * the right one. `send` then sends that command.
-   */
-  redirected?(reply: unknown): boolean
-  /**
    * Called when the server has refused the request without doing anything. Returns true if the request should be sent
    * again. `send` may then send a different command.
    */

@@ -10,7 +10,7 @@ import type { ArgsOf, KeysOf, Reply, Runner, Script, ScriptSet } from '../kind.t
 import type { Outcome } from '../outcome.ts'
 import type { Answer, Request, Server } from './request.ts'
 
-export interface ScriptRequest<T> extends Required<Omit<Request<T>, 'redirected'>>, Pick<Request<T>, 'redirected'> {
+export interface ScriptRequest<T> extends Required<Request<T>> {
   queue(pipeline: ChainableCommander): void
 }
 
@@ -59,7 +59,7 @@ export function textOf({ lua }: Pick<Script, 'lua'>, { cluster, inboxes, tokenMe
   return text.replace(/\bMEMORY\b/g, String(tokenMemory)).replace(/\bINBOX\b/g, () => inbox)
 }
 
-/** The key that a script receives only in a cluster (lua/shared/settled.lua). */
+/** The key that a script receives only in a cluster (lua/README.md). */
 const ONLY_IN_CLUSTER = 'none'
 
 /** Returns `text` as a string literal of Lua. */
@@ -135,9 +135,8 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
     keys: KeysOf<S[N]>,
     values: ArgsOf<S[N]>,
     read: (reply: Reply<S[N]>) => T | Promise<T> = reply => reply as T,
-    instead?: (status: unknown) => keyof S | undefined,
   ): Promise<T> {
-    return new Promise((done, failed) => this.post(name, keys, values, read, { done, failed }, instead))
+    return new Promise((done, failed) => this.post(name, keys, values, read, { done, failed }))
   }
 
   post<N extends keyof S, T>(
@@ -146,17 +145,8 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
     values: ArgsOf<S[N]>,
     read: (reply: Reply<S[N]>) => T | Promise<T>,
     to: Outcome<T>,
-    instead?: (status: unknown) => keyof S | undefined,
   ): void {
-    const call = new ScriptCall<S[N], T>(this.#loaded[name], keys, values, read, this.#pattern)
-    if (instead) {
-      call.redirected = reply => {
-        const other = instead(Array.isArray(reply) ? reply[0] : reply)
-        if (other !== undefined) call.become(this.#loaded[other])
-        return other !== undefined
-      }
-    }
-    this.#executor.post(call, to)
+    this.#executor.post(new ScriptCall<S[N], T>(this.#loaded[name], keys, values, read, this.#pattern), to)
   }
 }
 
@@ -165,15 +155,14 @@ type CallArgs = [script: string, count: string, ...rest: string[]]
 
 /** One call of a script. A class uses less memory than closures, and thousands of calls may be under way. */
 class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
-  redirected?: (reply: unknown) => boolean
-  #script: Loaded
+  readonly #script: Loaded
   readonly #keys: KeysOf<S>
   readonly #values: ArgsOf<S>
   readonly #read: (reply: Reply<S>) => T | Promise<T>
   readonly #pattern: string
   /** The arguments of EVALSHA. If the server does not know the script, they become the arguments of EVAL. */
   #list: CallArgs | undefined
-  /** The keys that the next call leaves out, because a slot is moving (lua/shared/keys.lua). */
+  /** The keys that the next call leaves out, because a slot is moving (lua/README.md). */
   #left: string[] | undefined
   #known = true
   /** The value of the script's `texts` when this call was last sent. */
@@ -208,14 +197,6 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   get args(): CallArgs {
     this.#list ??= argsOf(this.#script, this.#keys, this.#values)
     return this.#list
-  }
-
-  /** From now on, this call is one of another script. */
-  become(script: Loaded): void {
-    this.#script = script
-    this.#list = this.#left = undefined
-    this.#known = true
-    this.#texts = script.texts
   }
 
   queue(pipeline: ChainableCommander): void {

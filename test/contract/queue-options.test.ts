@@ -222,7 +222,7 @@ describe('minHold', () => {
     },
   )
 
-  // This test fails if `local asked = holder:match(OWN_LEASE, HELD_TERMS_AT) or` becomes `local asked =` in
+  // This test fails if `local asked = s.holder:match(OWN_LEASE, HELD_TERMS_AT) or` becomes `local asked =` in
   // lua/mutex/acquire.lua.
   test.for(kindsHere.filter(({ kind }) => kind !== 'semaphore'))(
     'I1: a re-entry that outlasts it prolongs the hold in Redis, too ($kind)',

@@ -55,12 +55,12 @@ describe('a holder counts on its lease for no longer than it has asked for', () 
     await eventually(() => held.signal.aborted)
   })
 
-  // This test fails if `return 'reentered ' .. token .. ' ' .. lease` becomes `return 'reentered ' .. token .. ' ' ..
-  // ends - now` in lua/mutex/acquire.lua and `Math.min(ends, surelyUntil(sent, claim.lease))` becomes `ends` in
-  // src/kinds/queued-kind.ts: the lease of the re-entry seems to last for a minute. It also fails if `' ' .. ends - now
-  // .. raised` becomes `' ' .. redis.call('ZSCORE', deadlines, first) - now .. raised` in
-  // lua/permits/read-write/re-enter.lua and `Math.min(ends, surelyUntil(sent, claim.lease))` becomes `ends` in
-  // src/kinds/queued-kind.ts: the lease of a re-entry into a read-write lock seems to last for a minute.
+  // This test fails if `return 'reentered ' .. s.token .. ' ' .. lease` becomes `return 'reentered ' .. s.token .. ' '
+  // .. s.ends - now` in lua/mutex/acquire.lua and `Math.min(ends, surelyUntil(sent, claim.lease))` becomes `ends` in
+  // src/kinds/queued-kind.ts: the lease of the re-entry seems to last for a minute. It also fails if `' ' .. ends -
+  // s.now .. raised` becomes `' ' .. redis.call('ZSCORE', s.deadlines, first) - s.now .. raised` in lua/read-write.lua
+  // and `Math.min(ends, surelyUntil(sent, claim.lease))` becomes `ends` in src/kinds/queued-kind.ts: the lease of a
+  // re-entry into a read-write lock seems to last for a minute.
   test.for(kinds.filter(({ kind }) => kind !== 'semaphore'))(
     'after a re-entry: the holder has lost the lock before the next caller gets it ($kind)',
     async ({ client }, { key }) => {

@@ -75,8 +75,8 @@ test.for(kinds)(
 describe('the time of day of Redis steps', () => {
   const options = { lease: 3_000, waiterTtl: 1_500 }
 
-  // This test fails if `if clock < micros then` becomes `if micros then` in lua/shared/clock.lua: when the time of day
-  // goes back, new tokens are smaller than earlier tokens.
+  // This test fails if `last ~= NO_CLOCK and last < micros` becomes `last ~= NO_CLOCK` in lua/mutex/acquire.lua: when
+  // the time of day goes back, new tokens are smaller than earlier tokens.
   test.for(kinds.flatMap(each => [STEP, -STEP].map(step => ({ ...each, step }))))(
     'by $step ms, and back, and again: I2, tokens increase ($kind)',
     async ({ step, client }, { key }) => {
@@ -122,8 +122,8 @@ describe('the time of day of Redis steps', () => {
   // in lua/mutex/tend.lua and `redis.call('ZRANK', queue, waiters[i]) + 1` becomes `(redis.call('ZRANK', queue,
   // waiters[i]) or 0) + 1` in lua/mutex/tend.lua: a waiter that the release has passed over never joins the queue
   // again. (With the first change alone, the script would fail, because this waiter has no position in the queue.) It
-  // also fails if `line, 'NX'` becomes `line, 'XX'` in lua/shared/rejoin.lua and `redis.call('ZRANK', line, claim) + 1`
-  // becomes `(redis.call('ZRANK', line, claim) or 0) + 1` in lua/permits/semaphore/position.lua, for the same reason.
+  // also fails if `line, 'NX'` becomes `line, 'XX'` in lua/permits/tend.lua and `redis.call('ZRANK', line, claim) + 1`
+  // becomes `(redis.call('ZRANK', line, claim) or 0) + 1` in lua/permits.lua, for the same reason.
   test.for(kinds)(
     'forward, just before a release: I4, each waiter that seems to have expired is granted within a heartbeat ($kind)',
     async ({ client }, { key }) => {
@@ -145,7 +145,7 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // This test fails if `if clock < micros then` becomes `if micros then` in lua/shared/clock.lua: the waiter that came
+  // This test fails if `if s.clock < s.micros then` becomes `if s.micros then` in lua/lock.lua: the waiter that came
   // later has the smaller ticket.
   test.for(kinds)(
     'back, while callers wait: I1 I3 I4, a release hands the lock on at once, in order of arrival ($kind)',
@@ -169,12 +169,12 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // This test fails if `if queued and not (holder and ends >= now) then` becomes `if false then` in lua/mutex/tend.lua:
-  // no waiter notices the lapsed lease. It also fails if `Math.min(ttl + AFTER_LAPSE, this.#port.pause)` becomes `ttl +
-  // AFTER_LAPSE` in src/key/key.ts: the waiter notices the lapse a minute later. It also fails if `-- include: lapse`
-  // becomes `local more, word = false, 'expiry'` in lua/permits/tend.lua: no waiter notices the lapsed lease. Even
-  // without these changes, one delay cannot be prevented: a dead holder's lease lasts for its own length *and* the
-  // length of the step.
+  // This test fails if `if s.queued and not (s.holder and s.ends >= now) then` becomes `if false then` in
+  // lua/mutex/tend.lua: no waiter notices the lapsed lease. It also fails if `Math.min(ttl + AFTER_LAPSE,
+  // this.#port.pause)` becomes `ttl + AFTER_LAPSE` in src/key/key.ts: the waiter notices the lapse a minute later. It
+  // also fails if `local more, word, holds = lapse(s, mark)` becomes `local more, word, holds = false, 'expiry', 0` in
+  // lua/permits/tend.lua: no waiter notices the lapsed lease. Even without these changes, one delay cannot be
+  // prevented: a dead holder's lease lasts for its own length *and* the length of the step.
   test.each(kinds)(
     'back, while a dead process holds: I4, its lease is longer by the step, but not more; then the lock can be taken ($kind)',
     async ({ client, peer: start }) => {

@@ -36,11 +36,11 @@ async function scene({ client } = kinds[0]!, options: ClientOptions = patient) {
 }
 
 describe('failover to a replica that missed the grant', () => {
-  // This test fails if `clock, tick = micros, stamp` becomes `clock, tick = math.max(clock + 1, 1e15), stamp and
-  // string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: tokens are counted instead of taken from
-  // the time of day, so the new grant has the same token as the lost grant. Even without this change, the old holder
-  // and the new holder both hold until the old holder reaches the new master. This is a limit of I1. Only their tokens
-  // distinguish the two holders.
+  // This test fails if `if s.clock < s.micros then` becomes `if s.clock < 1e15 then s.clock = 1e15 - 1 end if false
+  // then` in lua/lock.lua and `last ~= NO_CLOCK and last < micros` becomes `false` in lua/mutex/acquire.lua: tokens are
+  // counted instead of taken from the time of day, so the new grant has the same token as the lost grant. Even without
+  // this change, the old holder and the new holder both hold until the old holder reaches the new master. This is a
+  // limit of I1. Only their tokens distinguish the two holders.
   test('I2: the new grant has a larger token, although two callers hold', async () => {
     const { replica, theirs, holder, other, key, loseWrites, promote } = await scene()
     const before = await holder.lock(key)
@@ -74,9 +74,9 @@ describe('failover to a replica that missed the grant', () => {
     await nothingLeft(redis, other, key)
   })
 
-  // This test fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in
-  // lua/mutex/tend.lua: positions in the queue follow the order of the heartbeats, and not the tickets. It also fails
-  // if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in
+  // This test fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', s.micros + i)`
+  // in lua/mutex/tend.lua: positions in the queue follow the order of the heartbeats, and not the tickets. It also
+  // fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', s.micros + i)` in
   // lua/permits/tend.lua, for the same reason.
   test.each(kinds)('I3 I4: waiters unknown to the replica join again in their old positions ($kind)', async kind => {
     const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene(kind)

@@ -13,8 +13,8 @@ const patient = { waiterTtl: 60_000, lease: 60_000 }
 const gone = new Error('no longer')
 
 describe('a request arrives after its client has given up the connection', () => {
-  // This test fails if `-- include: live` becomes `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) >
-  // known` becomes `false` in lua/mutex/renew.lua: the late renewal prolongs another caller's hold.
+  // This test fails if `local ends = endOf(s, id)` becomes `local ends = s.ends` in lua/mutex/renew.lua and `s.token +
+  // 0 > known` becomes `false` in lua/mutex/renew.lua: the late renewal prolongs another caller's hold.
   test.for(kinds)(
     'a renewal, after another caller has taken the lock: I5, it changes nothing ($kind)',
     async ({ client, clientBehindProxy }, { key }) => {
@@ -35,9 +35,9 @@ describe('a request arrives after its client has given up the connection', () =>
   )
 
   // This test fails if `and holder:sub(HELD_ID_AT, HELD_ID_END) == id` is removed in lua/mutex/release.lua: the late
-  // release ends another caller's hold. It also fails if `dropped = hold == id` becomes `dropped = hold ~= nil` in
-  // lua/shared/drop.lua, for the same reason. It also fails if `redis.call('HDEL', lock, id)` is removed in
-  // lua/shared/give-up.lua, for the same reason.
+  // release ends another caller's hold. It also fails if `elseif s.hold ~= id then` becomes `elseif not s.hold then` in
+  // lua/holder.lua, for the same reason. It also fails if `redis.call('HDEL', lock, id)` is removed in
+  // lua/permits/release.lua and `redis.call('HDEL', s.lock, id)` is removed in lua/permits.lua, for the same reason.
   test.for(kinds)(
     'a release, after another caller has taken the lock: I5, it changes nothing ($kind)',
     async ({ client, clientBehindProxy }, { key }) => {
@@ -111,10 +111,10 @@ describe('a request arrives after its client has given up the connection', () =>
     },
   )
 
-  // This test fails if `stamp .. ' ' .. claim` becomes `string.format('%.0f', stamp + 8000 * lease) .. ' ' .. claim` in
-  // lua/shared/grant.lua: the hold outlasts its lease. It also fails if `now + lease` becomes `now + 9 * lease` in
-  // lua/shared/hold.lua, for the same reason. Redis cannot tell an unwanted hold from any other hold. So the test
-  // checks only that the hold ends with its lease.
+  // This test fails if `stamp .. ' ' .. stamp .. ' ' .. claim` becomes `stamp .. ' ' .. string.format('%.0f', stamp +
+  // 8000 * lease) .. ' ' .. claim` in lua/mutex/acquire.lua: the hold outlasts its lease. It also fails if `now +
+  // lease` becomes `now + 9 * lease` in lua/permits/acquire.lua, for the same reason. Redis cannot tell an unwanted
+  // hold from any other hold. So the test checks only that the hold ends with its lease.
   test.for(kinds)(
     'an acquire of a free lock, after its caller has left: I4, the unwanted hold ends with its lease ($kind)',
     async ({ client, clientBehindProxy }, { key }) => {

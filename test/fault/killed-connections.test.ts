@@ -91,10 +91,10 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
     },
   )
 
-  // This test fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in
-  // lua/mutex/tend.lua: positions in the queue follow the order of the heartbeats, and not the tickets. (No test fails
-  // if only command connections are killed: a release passes over a waiter only if its inbox has no subscriber.) It
-  // also fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in
+  // This test fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', s.micros + i)`
+  // in lua/mutex/tend.lua: positions in the queue follow the order of the heartbeats, and not the tickets. (No test
+  // fails if only command connections are killed: a release passes over a waiter only if its inbox has no subscriber.)
+  // It also fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', s.micros + i)` in
   // lua/permits/tend.lua, for the same reason.
   test.for(kinds)(
     'I3: fair waiters are granted in the order of their tickets, except waiters whose connection was cut at that time ($kind)',

@@ -15,9 +15,10 @@ import { eventually } from '../kit/time.ts'
 const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
 
 // This test fails if `Math.min(ttl + AFTER_LAPSE, this.#port.pause)` becomes `this.#port.pause` in src/key/key.ts: the
-// waiter notices too late that the lease has lapsed. It also fails if `-- include: lapse` becomes `local more, word =
-// false, 'expiry'` in lua/permits/acquire.lua and `-- include: lapse` becomes `local more, word = false, 'expiry'` in
-// lua/permits/tend.lua: the dead process's lock is never free.
+// waiter notices too late that the lease has lapsed. It also fails if `local unended, word, holds = lapse(s, mark)`
+// becomes `local unended, word, holds = false, 'expiry', 0` in lua/permits/acquire.lua and `local more, word, holds =
+// lapse(s, mark)` becomes `local more, word, holds = false, 'expiry', 0` in lua/permits/tend.lua: the dead process's
+// lock is never free.
 test.for(kindsAndWays)(
   'of the holder: I1 I4 I7, the next caller is granted when its lease ends, nothing is left ($kind, fair: $fair)',
   async ({ fair, client, peer: start }, { key }) => {
@@ -58,8 +59,8 @@ test.for(kinds)(
   },
 )
 
-// This test fails if `alive = deadline and deadline - WAITER >= now` becomes `alive = true` in lua/shared/alive.lua: the
-// dead waiter counts for `maxWaiters`.
+// This test fails if `if deadline and deadline - WAITER >= s.now then return lease, ttl end` becomes `return lease,
+// ttl` in lua/lock.lua: the dead waiter counts for `maxWaiters`.
 test.for(kinds)(
   'of a waiter: it counts for `maxWaiters` no longer than it may come back ($kind)',
   async ({ client, peer: start }, { key }) => {
@@ -77,9 +78,9 @@ test.for(kinds)(
   },
 )
 
-// This test fails if `if latest < now + holder:match(WAITING, HELD_TERMS_AT) then` becomes `if false then` in
-// lua/shared/drop.lua and `if brief then` becomes `if false then` in lua/permits/read-write/re-enter.lua: the waiter
-// looks only at its next heartbeat, after 20 s.
+// This test fails if `if latest < s.now + s.holder:match(WAITING, HELD_TERMS_AT) then` becomes `if false then` in
+// lua/holder.lua and `if brief then` becomes `if false then` in lua/read-write.lua: the waiter looks only at its next
+// heartbeat, after 20 s.
 test.for(kindsAndWays.filter(({ kind }) => kind !== 'semaphore'))(
   'of one holder of an owner, while the other one releases: I4, the next caller is granted when the last lease ends ($kind, fair: $fair)',
   async ({ fair, client, peer: start }, { key }) => {
@@ -97,8 +98,9 @@ test.for(kindsAndWays.filter(({ kind }) => kind !== 'semaphore'))(
   },
 )
 
-// This test fails if `if reached ~= 0 then` becomes `if true then` in lua/shared/promote.lua: the lock goes to a dead
-// waiter. It also fails if `if reached == 0 then` becomes `if false then` in lua/shared/admit.lua, for the same reason.
+// This test fails if `if reached ~= 0 then` becomes `if true then` in lua/holder.lua: the lock goes to a dead waiter.
+// It also fails if `send(s, client, text) == 0` becomes `not send(s, client, text)` in lua/permits.lua, for the same
+// reason.
 test.for(kinds.flatMap(each => [1, 50].map(dead => ({ ...each, dead }))))(
   'of $dead waiters at the head of the queue: I3 I4 I7, the release itself passes over them; the others keep their order ($kind)',
   async ({ dead, client, peer: start }, { key }) => {
@@ -119,8 +121,9 @@ test.for(kinds.flatMap(each => [1, 50].map(dead => ({ ...each, dead }))))(
   },
 )
 
-// This test fails if `if reached ~= 0 then` becomes `if true then` in lua/shared/promote.lua: the lock goes to a dead
-// waiter. It also fails if `if reached == 0 then` becomes `if false then` in lua/shared/admit.lua, for the same reason.
+// This test fails if `if reached ~= 0 then` becomes `if true then` in lua/holder.lua: the lock goes to a dead waiter.
+// It also fails if `send(s, client, text) == 0` becomes `not send(s, client, text)` in lua/permits.lua, for the same
+// reason.
 test.for(kinds)(
   'of all queued waiters: I4, an unfair caller gets the lock at once ($kind)',
   async ({ client, peer: start }, { key }) => {
@@ -134,9 +137,9 @@ test.for(kinds)(
   },
 )
 
-// This test fails if `if reached ~= 0 then` becomes `if true then` in lua/shared/promote.lua: each of the twenty dead
-// waiters gets the lock and keeps it for a lease. It also fails if `if reached == 0 then` becomes `if false then` in
-// lua/shared/admit.lua, for the same reason.
+// This test fails if `if reached ~= 0 then` becomes `if true then` in lua/holder.lua: each of the twenty dead waiters
+// gets the lock and keeps it for a lease. It also fails if `send(s, client, text) == 0` becomes `not send(s, client,
+// text)` in lua/permits.lua, for the same reason.
 test.for(kinds)(
   'of a process that holds, and has twenty fair waiters among those of other processes: I1 I3 I4 I7 ($kind)',
   async ({ client, peer: start }, { key }) => {
@@ -168,9 +171,9 @@ test.for(kinds)(
   },
 )
 
-// This test fails if `redis.call('PEXPIREAT', queue, queued)` becomes `redis.call('EXISTS', queue)` in
-// lua/shared/enqueue.lua: the queue of dead waiters remains for ever. It also fails if `redis.call('PEXPIREAT',
-// deadlines, keep)` becomes `redis.call('EXISTS', deadlines)` in lua/shared/hold.lua: the deadlines remain, too.
+// This test fails if `redis.call('PEXPIREAT', line, s.queued)` becomes `redis.call('EXISTS', line)` in lua/lock.lua:
+// the queue of dead waiters remains for ever. It also fails if `redis.call('PEXPIREAT', deadlines, keep)` becomes
+// `redis.call('EXISTS', deadlines)` in lua/permits/acquire.lua: the deadlines remain, too.
 test.for(kinds)(
   'of all processes: I7, nothing at all is left in Redis after their leases and waiters have expired ($kind)',
   async ({ peer: start }, { key }) => {
@@ -182,7 +185,7 @@ test.for(kinds)(
     const redis = plainRedis()
     expect((await keysWith(redis, key)).length).toBeGreaterThan(1)
     await Promise.all(peers.map(peer => peer.kill()))
-    // The key of a lock lives for 5 s after its last lease, so that a waiter still finds who held it (lua/shared/life.lua).
+    // The key of a lock lives for 5 s after its last lease, so that a waiter still finds who held it (lua/lock.lua).
     await eventually(async () => (await keysWith(redis, key)).length === 0, 12_000)
   },
 )

@@ -42,15 +42,15 @@ const losing = (name: string) =>
   name === 'DEL of the deadlines' ? kindsAndWays.filter(({ kind }) => kind !== 'mutex') : kindsAndWays
 
 describe.each(Object.entries(losses))('%s', (name, lose) => {
-  // This test fails if `clock, tick = micros, stamp` becomes `clock, tick = math.max(clock + 1, 1e15), stamp and
-  // string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: tokens are only counted, and the count
-  // starts again after the loss (I2). (With fair callers the test does not fail. A waiter joins again with its old
-  // ticket, which is larger than the token of the lost hold, and then gets a token that is larger than its ticket.) It
-  // also fails if `Math.min(ttl + AFTER_LAPSE, this.#port.pause)` becomes `ttl + AFTER_LAPSE` in src/key/key.ts: no
-  // waiter asks before the time at which the lost lease would have ended (I4). It also fails if `return
-  // this.#listener.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in src/key/renewals.ts: a
-  // missing hold counts as renewed, and the holder is never notified (I8). It also fails if `elseif holds == 0 then`
-  // becomes `elseif false then` in lua/shared/lapse.lua: a hold without a deadline never ends.
+  // This test fails if `if s.clock < s.micros then` becomes `if s.clock < 1e15 then s.clock = 1e15 - 1 end if false
+  // then` in lua/lock.lua and `last ~= NO_CLOCK and last < micros` becomes `false` in lua/mutex/acquire.lua: tokens are
+  // only counted, and the count starts again after the loss (I2). (With fair callers the test does not fail. A waiter
+  // joins again with its old ticket, which is larger than the token of the lost hold, and then gets a token that is
+  // larger than its ticket.) It also fails if `Math.min(ttl + AFTER_LAPSE, this.#port.pause)` becomes `ttl +
+  // AFTER_LAPSE` in src/key/key.ts: no waiter asks before the time at which the lost lease would have ended (I4). It
+  // also fails if `return this.#listener.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in
+  // src/key/renewals.ts: a missing hold counts as renewed, and the holder is never notified (I8). It also fails if
+  // `elseif holds == 0 then` becomes `elseif false then` in lua/permits.lua: a hold without a deadline never ends.
   test.for(losing(name))(
     'I2 I4 I5 I8: the next caller is granted a larger token; the holder is notified and harms no other caller ($kind, fair: $fair)',
     async ({ fair, client, nameOf }, { key }) => {
@@ -80,10 +80,10 @@ describe.each(Object.entries(losses))('%s', (name, lose) => {
   )
 })
 
-// This test fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in
+// This test fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', s.micros + i)` in
 // lua/mutex/tend.lua: positions in the queue follow the order of the heartbeats, and not the tickets. It also fails if
-// `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua,
-// for the same reason.
+// `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', s.micros + i)` in
+// lua/permits/tend.lua, for the same reason.
 test.for(kinds)(
   'only the queue is lost: I3 I4, waiters join again in their old positions ($kind)',
   async ({ client, nameOf }, { key }) => {
@@ -181,7 +181,7 @@ test.for(kinds)(
   },
 )
 
-// This test fails if `if room then` becomes `if room and stands ~= member then` in lua/permits/semaphore/groups/settle.lua:
+// This test fails if `if room then` becomes `if room and stands ~= member then` in lua/groups.lua:
 // a heartbeat does not bring a group back whose place in the turns was lost.
 test.for(['', ':q', ':w', ':t', ':s'])(
   'only the key "%s" of a semaphore with groups is lost: I1 I3 I4, waiters continue in the order of their groups',

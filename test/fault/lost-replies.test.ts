@@ -15,9 +15,9 @@ import { eventually, sleep } from '../kit/time.ts'
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
 describe.each([1, 3])('the reply is lost %i times in a row, and the connection cut each time', times => {
-  // This test fails if `if lives and lives >= now then` becomes `if false then` in lua/mutex/acquire.lua: the second
-  // execution is refused, because the first has taken the lock. It also fails if `if lives then` becomes `if false
-  // then` in lua/permits/acquire.lua, for the same reason.
+  // This test fails if `elseif ends and ends >= now then` becomes `elseif false then` in lua/mutex/acquire.lua: the
+  // second execution is refused, because the first has taken the lock. It also fails if `if lives then` becomes `if
+  // false then` in lua/permits/acquire.lua, for the same reason.
   test.for(kindsAndWays)(
     'of an acquire: I1 I5, there is one hold, and nothing of it is left after one release ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }, { key }) => {
@@ -35,7 +35,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   // This test fails if `redis.call('ZADD', queue, 'NX', ticket, claim)` becomes `redis.call('ZADD', queue, ticket,
   // claim)` in lua/mutex/acquire.lua: the second execution gives the waiter a new ticket, so it is behind the later
   // waiter. It also fails if `redis.call('ZADD', line, 'NX', ticket, claim)` becomes `redis.call('ZADD', line, ticket,
-  // claim)` in lua/shared/join.lua, for the same reason.
+  // claim)` in lua/permits/acquire.lua, for the same reason.
   test.for(kinds)(
     'of an acquire that was queued: I3, the waiter has one position, the original one ($kind)',
     async ({ client, clientBehindProxy }, { key }) => {
@@ -60,7 +60,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
 
   // This test fails if `status === 'released' || repeated` becomes `status === 'released'` in src/kinds/queued-kind.ts:
   // the release that ended the hold resolves to false. It also fails if `redis.call('HDEL', lock, id)` is removed in
-  // lua/shared/give-up.lua: the second execution ends the hold again, and so frees the next holder's permits.
+  // lua/permits/release.lua and `redis.call('HDEL', s.lock, id)` is removed in lua/permits.lua: the second execution
+  // ends the hold again, and so frees the next holder's permits.
   test.for(['another', 'the same'].flatMap(where => kindsAndWays.map(each => ({ ...each, where }))))(
     'of a release: I5, it resolves to true exactly once, and the next holder, of $where client, keeps the lock ($kind, fair: $fair)',
     async ({ where, fair, client, clientBehindProxy }, { key }) => {
@@ -96,10 +97,11 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     expect([lease.signal.aborted, locks.stats().lost]).toEqual([false, 0])
   })
 
-  // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
-  // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: a repeated leave ends the next holder's hold.
-  // (Only both changes together do harm.) It also fails if `redis.call('HDEL', lock, id)` is removed in
-  // lua/shared/give-up.lua: the second execution gives back the next holder's permits.
+  // This test fails if `not fields[5] and not (holder and holder:sub(HELD_ID_AT, HELD_ID_END) == id)` becomes `outcome
+  // == 'left'` in lua/mutex/leave.lua and `elseif s.hold ~= id then` becomes `elseif not s.hold then` in
+  // lua/holder.lua: a repeated leave ends the next holder's hold. (Only both changes together do harm.) It also fails
+  // if `redis.call('HDEL', lock, id)` is removed in lua/permits/release.lua and `redis.call('HDEL', s.lock, id)` is
+  // removed in lua/permits.lua: the second execution gives back the next holder's permits.
   test.for(kinds)(
     'of a leave that gave a grant back: I5 I7, the lock is handed on once ($kind)',
     async ({ client, clientBehindProxy }, { key }) => {

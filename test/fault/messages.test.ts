@@ -107,11 +107,12 @@ test.for(kinds)(
 )
 
 describe('a grant comes late', () => {
-  // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
-  // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: the late grant is given back, and with it
-  // another caller's hold. (Only both changes together do harm.) It also fails if `redis.call('HDEL', lock, id)` is
-  // removed in lua/shared/give-up.lua: the grant is given back twice, and the second time frees the next holder's
-  // permits.
+  // This test fails if `not fields[5] and not (holder and holder:sub(HELD_ID_AT, HELD_ID_END) == id)` becomes `outcome
+  // == 'left'` in lua/mutex/leave.lua and `elseif s.hold ~= id then` becomes `elseif not s.hold then` in
+  // lua/holder.lua: the late grant is given back, and with it another caller's hold. (Only both changes together do
+  // harm.) It also fails if `redis.call('HDEL', lock, id)` is removed in lua/permits/release.lua and
+  // `redis.call('HDEL', s.lock, id)` is removed in lua/permits.lua: the grant is given back twice, and the second time
+  // frees the next holder's permits.
   test.for(kinds)(
     'after its waiter has given up and the next caller holds: I1 I5, that caller keeps the lock ($kind)',
     async ({ client, clientBehindProxy }, { key }) => {
@@ -189,9 +190,9 @@ describe('messages are forged', () => {
     return { key, locks, redis, held, lock, inbox: root + held.id.slice(0, 12) }
   }
 
-  // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
-  // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: a message with an unknown id ends a live hold.
-  // (Only both changes together do harm.)
+  // This test fails if `not fields[5] and not (holder and holder:sub(HELD_ID_AT, HELD_ID_END) == id)` becomes `outcome
+  // == 'left'` in lua/mutex/leave.lua and `elseif s.hold ~= id then` becomes `elseif not s.hold then` in
+  // lua/holder.lua: a message with an unknown id ends a live hold. (Only both changes together do harm.)
   test.each(kinds)(
     'in the inbox, with an unknown id: I1 I5, nothing is granted, ended or broken ($kind)',
     async kind => {

@@ -21,10 +21,10 @@ describe('a holder is cut off for longer than its lease', () => {
   const lease = 1_000
 
   // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 300` in src/clock.ts: the holder relies on its
-  // lease for too long. It also fails if `dropped = hold == id` becomes `dropped = true` in lua/shared/drop.lua: the
-  // late release ends the next holder's hold. It also fails if `redis.call('HDEL', lock, (table.unpack or
-  // unpack)(over))` is removed in lua/shared/lapse.lua: the late release ends the lapsed hold a second time, which frees
-  // the next holder's permits.
+  // lease for too long. It also fails if `elseif s.hold ~= id then` becomes `elseif false then` in lua/holder.lua: the
+  // late release ends the next holder's hold. It also fails if `redis.call('HDEL', s.lock, (table.unpack or
+  // unpack)(over))` is removed in lua/permits.lua: the late release ends the lapsed hold a second time, which frees the
+  // next holder's permits.
   test.for(kindsAndWays)(
     'I1 I5 I8: the holder is notified before the next caller holds; its late requests change nothing ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }, { key }) => {

@@ -130,10 +130,10 @@ describe.each([
   })
 })
 
-// This test fails if `-- include: live` becomes `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) >
-// known` becomes `false` in lua/mutex/renew.lua: another caller's lease is prolonged. It also fails if `dropped = hold
-// == id` becomes `dropped = true` in lua/shared/drop.lua: another caller's hold is ended. It also fails if
-// `redis.call('HDEL', lock, (table.unpack or unpack)(over))` is removed in lua/shared/lapse.lua: the lapsed hold ends a
+// This test fails if `local ends = endOf(s, id)` becomes `local ends = s.ends` in lua/mutex/renew.lua and `s.token + 0
+// > known` becomes `false` in lua/mutex/renew.lua: another caller's lease is prolonged. It also fails if `elseif s.hold
+// ~= id then` becomes `elseif false then` in lua/holder.lua: another caller's hold is ended. It also fails if
+// `redis.call('HDEL', s.lock, (table.unpack or unpack)(over))` is removed in lua/permits.lua: the lapsed hold ends a
 // second time, which frees the next holder's permits.
 test.for(kinds)(
   'a stopped holder’s requests arrive when another caller holds: I5, they change nothing ($kind)',

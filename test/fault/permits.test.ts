@@ -105,7 +105,7 @@ describe('one release admits several waiters of another client by one message', 
     await allFree(holder, key, 3)
   })
 
-  // This test fails if `taken = taken - claim:match(WANTS, TERMS_AT)` is removed in lua/shared/undo.lua: the permits
+  // This test fails if `s.taken = s.taken - claim:match(WANTS, TERMS_AT)` is removed in lua/permits.lua: the permits
   // for the waiters that are passed over stay taken, and no other waiter gets them.
   test('that does not arrive: I3 I4, its waiters are passed over, join again with their tickets, and are served first', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, { permits: 2 }])
@@ -171,8 +171,8 @@ test('the reply of a forced release is lost: I5 I8, the repeated request takes n
   await allFree(other, key, 3)
 })
 
-// This test fails if `taken = taken - record:match(WANTS, RECORD_TERMS_AT)` becomes `taken = taken - 1` in
-// lua/shared/lapse.lua: the dead process's other permits never become free.
+// This test fails if `s.taken = s.taken - records[i]:match(WANTS, RECORD_TERMS_AT)` becomes `s.taken = s.taken - 1` in
+// lua/permits.lua: the dead process's other permits never become free.
 test('SIGKILL of a process that holds several permits and waits for more: I1 I3 I4, its permits are free when its lease ends', async () => {
   const key = freshKey()
   const lease = 1_200
@@ -193,8 +193,8 @@ test('SIGKILL of a process that holds several permits and waits for more: I1 I3 
   await allFree(other, key, 5)
 })
 
-// This test fails if `if usual and (taken == 0 or first and first + 0 >= now) then` becomes `if usual then`
-// in lua/permits/acquire.lua: the dead holder's permits stay taken as long as any other caller holds.
+// This test fails if `if taken == 0 or first and first + 0 >= now then` becomes `if true then` in
+// lua/permits/acquire.lua: the dead holder's permits stay taken as long as any other caller holds.
 test('the deadlines are lost, and the holder is dead: I4, its permits come back while others come and go', async () => {
   const key = freshKey()
   const other = client(patient)
@@ -209,8 +209,9 @@ test('the deadlines are lost, and the holder is dead: I4, its permits come back 
   await allFree(other, key, 3)
 })
 
-// This test fails if `redis.call('ZREMRANGEBYSCORE', deadlines, '-inf', '(' .. WAITER)` becomes `local kept = 1` in
-// lua/shared/lapse.lua: the first deadline belongs to the lost hold, so waiters are told that a lease ends at once, and ask every few ms.
+// This test fails if `redis.call('ZREMRANGEBYSCORE', s.deadlines, '-inf', '(' .. WAITER)` becomes `local kept = 1` in
+// lua/permits.lua: the first deadline belongs to the lost hold, so waiters are told that a lease ends at once, and ask
+// every few ms.
 test('the lock is lost, but its deadlines are not: I9, waiters ask no more often than usual', async ({ key }) => {
   const { locks, proxy } = await clientBehindProxy(patient)
   const other = client(patient)

@@ -22,10 +22,10 @@ async function queued(lock: Lock, behind: number, options: LockOptions = {}): Pr
   return { lease }
 }
 
-// This test fails if `if writer and taken == 0 and left > 0 then` becomes `if writer and left > 0 then` in
-// lua/permits/read-write/choose.lua: the writer is admitted while living readers hold. It also fails if `over =
-// redis.call('ZRANGE', deadlines, 0, math.min(many, MOST_LAPSED) - 1)` becomes `over = redis.call('ZRANGE', deadlines,
-// 0, -1)` in lua/shared/lapse.lua: when the first lease ends, all leases count as ended.
+// This test fails if `if writer and s.taken == 0 and left > 0 then` becomes `if writer and left > 0 then` in
+// lua/read-write.lua: the writer is admitted while living readers hold. It also fails if `over = redis.call('ZRANGE',
+// s.deadlines, 0, math.min(many, MOST_LAPSED) - 1)` becomes `over = redis.call('ZRANGE', s.deadlines, 0, -1)` in
+// lua/permits.lua: when the first lease ends, all leases count as ended.
 test('SIGKILL of some readers, while others read: I1 I4, a writer gets the lock when the last lease is over, or released', async () => {
   const key = freshKey()
   const dead = [await Peer.start(patient), await Peer.start(patient)]
@@ -50,10 +50,10 @@ test('SIGKILL of some readers, while others read: I1 I4, a writer gets the lock 
   expect(await living.inspect()).toMatchObject({ locked: false, waiters: [] })
 })
 
-// This test fails if `reply[#reply + 1] = enters and -position or position` becomes `reply[#reply + 1] = enters and
-// position or position` in lua/permits/tend.lua: the call waits until its owner and the next writer have ended. It also
-// fails if `if (waiter.call.mayReenter) this.#ask(waiter, 'to-re-enter', now)` becomes `if (false) this.#ask(waiter,
-// 'to-re-enter', now)` in src/key/key.ts, for the same reason.
+// This test fails if `if mayReEnter(s, claim) then place = -place end` is removed in lua/permits/tend.lua: the call
+// waits until its owner and the next writer have ended. It also fails if `if (waiter.call.mayReenter) this.#ask(waiter,
+// 'to-re-enter', now)` becomes `if (false) this.#ask(waiter, 'to-re-enter', now)` in src/key/key.ts, for the same
+// reason.
 test.each(ways)(
   'the message that an owner has entered is lost: I4, its other call re-enters by the next heartbeat (fair: %s)',
   async fair => {
@@ -86,8 +86,8 @@ test.each(ways)(
   },
 )
 
-// This test fails if `if brief then redis.pcall('PUBLISH', lock .. ':unlock', 'ends ' .. lease) end` is removed in
-// lua/permits/acquire.lua: the writer looks only at its next heartbeat, after 20 s.
+// This test fails if `if lease * 3 < expiry + 0 then redis.pcall('PUBLISH', lock .. ':unlock', 'ends ' .. lease) end`
+// is removed in lua/permits/acquire.lua: the writer looks only at its next heartbeat, after 20 s.
 test('SIGKILL of a reader that began after a writer was refused: I4, the writer writes when the last lease is over', async () => {
   const key = freshKey()
   const [one, two] = [client(patient).readWrite(key), client(patient).readWrite(key)]
@@ -101,8 +101,8 @@ test('SIGKILL of a reader that began after a writer was refused: I4, the writer 
   expect(await (await within(ttl + PROMPT, writing)).release()).toBe(true)
 })
 
-// This test fails if `if reached == 0 then` becomes `if false then` in lua/shared/admit.lua: the dead readers are
-// admitted.
+// This test fails if `send(s, client, text) == 0` becomes `not send(s, client, text)` in lua/permits.lua: the dead
+// readers are admitted.
 test('SIGKILL of many waiting readers: I3 I4, when a writer ends, the living ones read, and then the next writer writes', async () => {
   const key = freshKey()
   const [one, two, three] = clients(3).map(locks => locks.readWrite(key))
@@ -120,8 +120,8 @@ test('SIGKILL of many waiting readers: I3 I4, when a writer ends, the living one
   expect(await one!.inspect()).toMatchObject({ locked: false, waiters: [] })
 })
 
-// This test fails if `deaf[head] = reached == 0` becomes `deaf[head] = false` in lua/shared/probe.lua: the dead writer
-// keeps the reader out until it expires.
+// This test fails if `deaf[ahead] = send(s, ahead, 'ends ' .. ttl .. ' ' .. s.lock) == 0` becomes `deaf[ahead] = false`
+// in lua/permits.lua: the dead writer keeps the reader out until it expires.
 test('SIGKILL of a waiting writer, while a reader reads: I4, the reader behind it reads by the next heartbeat', async () => {
   const key = freshKey()
   const [one, two] = [client(patient), client({ ...patient, waiterTtl: 3_000 })].map(locks => locks.readWrite(key))
@@ -134,8 +134,8 @@ test('SIGKILL of a waiting writer, while a reader reads: I4, the reader behind i
   expect(await held.release()).toBe(true)
 })
 
-// This test fails if `if reached == 0 then` becomes `if false then` in lua/shared/admit.lua: the dead writer is granted
-// the lock.
+// This test fails if `send(s, client, text) == 0` becomes `not send(s, client, text)` in lua/permits.lua: the dead
+// writer is granted the lock.
 test('SIGKILL of a waiting writer: I3 I4 I7, the readers behind it read as soon as its turn would have come', async () => {
   const key = freshKey()
   const [one, two] = clients(2).map(locks => locks.readWrite(key))

@@ -160,9 +160,9 @@ test('I4 I6: the server has too many connections for a while: calls, waiters and
 describe.each(kinds)('maxmemory is reached ($kind)', kind => {
   const full = (redis: Redis) => redis.config('SET', 'maxmemory', 1)
 
-  // This test fails if `redis.call('PEXPIREAT', lock, keep)` is removed in lua/mutex/renew.lua: the script's first
-  // write is then HSET, which the server refuses. It also fails if `redis.call('PEXPIREAT', lock, keep)` becomes
-  // `redis.call('HSET', lock, 'keep', keep)` in lua/permits/renew.lua, for the same reason.
+  // This test fails if `redis.call('PEXPIREAT', lock, s.keep)` is removed in lua/mutex/renew.lua: the script's first
+  // write is then HSET, which the server refuses. It also fails if `redis.call('PEXPIREAT', lock, s.keep)` becomes
+  // `redis.call('HSET', lock, 'keep', s.keep)` in lua/permits/renew.lua, for the same reason.
   test('I1 I8: a lease is still renewed', async () => {
     const { redis, key, holder, queuing } = await scene(kind)
     const held = await holder.lock(key)
@@ -173,10 +173,11 @@ describe.each(kinds)('maxmemory is reached ($kind)', kind => {
     expect(await held.release()).toBe(true)
   })
 
-  // This test fails if `dropped = hold == id` becomes `dropped = hold == id; redis.call('HSET', lock, 'keep', keep)` in
-  // lua/shared/drop.lua: the script's first write is then HSET, so the server refuses the whole release. It also fails
-  // if `redis.call('ZREM', deadlines, id)` becomes `redis.call('HSET', lock, 'taken', taken); redis.call('ZREM',
-  // deadlines, id)` in lua/shared/give-up.lua, for the same reason.
+  // This test fails if `local holder, client = fields[1], id:sub(1, CLIENT_END)` becomes `local holder, client =
+  // fields[1], id:sub(1, CLIENT_END); redis.call('HSET', lock, 'keep', fields[4])` in lua/mutex/release.lua: the
+  // script's first write is then HSET, so the server refuses the whole release. It also fails if `if not record then
+  // return 'ended' end` becomes `if not record then return 'ended' end; redis.call('HSET', lock, 'taken', fields[1])`
+  // in lua/permits/release.lua, for the same reason.
   test('I4: a release works, hands on to fair waiters in order, and wakes unfair ones', async () => {
     const { redis, key, holder, queuing, parking } = await scene(kind)
     const held = await holder.lock(key)
@@ -193,9 +194,9 @@ describe.each(kinds)('maxmemory is reached ($kind)', kind => {
     expect(await holder.isLocked(key)).toBe(false)
   })
 
-  // This test fails if `-- include: trim { from = WAITER }` is removed in lua/mutex/tend.lua: the script's first
-  // write is then ZADD, so the server refuses all heartbeats, and the release passes over the waiter. It also fails if
-  // `-- include: trim { from = WAITER }` is removed in lua/permits/tend.lua, for the same reason.
+  // This test fails if `trim(s, WAITER)` is removed in lua/mutex/tend.lua: the script's first write is then ZADD, so
+  // the server refuses all heartbeats, and the release passes over the waiter. It also fails if `trim(s, WAITER)` is
+  // removed in lua/permits/tend.lua, for the same reason.
   test('I3 I4: heartbeats keep a waiter in its place', async () => {
     const { redis, key, holder, queuing } = await scene(kind)
     const held = await holder.lock(key)
@@ -210,9 +211,9 @@ describe.each(kinds)('maxmemory is reached ($kind)', kind => {
   })
 
   // This test fails if `local outcome = 'absent'` becomes `local outcome = 'absent'; redis.call('HSET', lock, 'keep',
-  // keep)` in lua/mutex/leave.lua: the script's first write is then HSET, so the server refuses every leave. It also
-  // fails if `local outcome = 'absent'` becomes `local outcome = 'absent'; redis.call('HSET', lock, 'keep', keep)` in
-  // lua/permits/leave.lua, for the same reason.
+  // fields[4] or 0)` in lua/mutex/leave.lua: the script's first write is then HSET, so the server refuses every leave.
+  // It also fails if `local outcome = 'absent'` becomes `local outcome = 'absent'; redis.call('HSET', lock, 'keep',
+  // fields[4] or 0)` in lua/permits/leave.lua, for the same reason.
   test('I7: a waiter can leave', async () => {
     const { redis, key, holder, queuing } = await scene(kind)
     await holder.lock(key)

@@ -168,10 +168,11 @@ const deafened = kinds.flatMap(each => [
 
 describe('a right that only affects speed is revoked', () => {
   // This test fails if `redis.pcall('PUBLISH', INBOX .. client` becomes `redis.call('PUBLISH', INBOX .. client` in
-  // lua/shared/send.lua: a release that hands the lock on to a fair waiter stops half-way. It also fails if
+  // lua/lock.lua: a release that hands the lock on to a fair waiter stops half-way. It also fails if
   // `redis.pcall('PUBLISH'` becomes `redis.call('PUBLISH'` in lua/mutex/release.lua: a release that wakes an unfair
-  // waiter stops half-way. It also fails if `redis.pcall('PUBLISH'` becomes `redis.call('PUBLISH'` in
-  // lua/permits/semaphore/opened.lua, for the same reason.
+  // waiter stops half-way. It also fails if `if taken == 0 or not readers or wants ~= '1' then redis.pcall('PUBLISH'`
+  // becomes `if taken == 0 or not readers or wants ~= '1' then redis.call('PUBLISH'` in lua/permits/release.lua, for
+  // the same reason.
   test.each(kindsAndWays)(
     'to publish: I4 I6, releases are complete, waiters notice them by heartbeat ($kind, fair: $fair)',
     async ({ fair, ...kind }) => {
@@ -186,9 +187,10 @@ describe('a right that only affects speed is revoked', () => {
     },
   )
 
-  // This test fails if `mine = client` becomes `mine = nil` in lua/mutex/tend.lua: a waiter
-  // whose inbox has no subscriber is passed over each time. It also fails if `admit { by = nil, mine = client, asks =
-  // line }` becomes `admit { by = nil, mine = nil, asks = nil }` in lua/permits/tend.lua, for the same reason.
+  // This test fails if `promote(s, how, client, nil)` becomes `promote(s, how, nil, nil)` in lua/mutex/tend.lua: a
+  // waiter whose inbox has no subscriber is passed over each time. It also fails if `admit(s, word, nil, client, line,
+  // probe(s, client, ttl))` becomes `admit(s, word, nil, nil, nil, probe(s, client, ttl))` in lua/permits/tend.lua, for
+  // the same reason.
   test.each(deafened)(
     'to subscribe ($what): I4 I6, a queued waiter is granted by its heartbeat ($kind)',
     async ({ rules, ...kind }) => {

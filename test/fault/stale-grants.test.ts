@@ -21,15 +21,15 @@ const stories = kinds.flatMap(each =>
   Object.keys(takings).flatMap(taking => tellings.map(telling => ({ ...each, taking, telling }))),
 )
 
-// This test fails if `tonumber(token) > known` becomes `false` in lua/mutex/renew.lua: the client renews the lease with
-// the old token, because the later grant has the same id. It also fails if `this.#withdrawals.releaseLater(hold)` is
+// This test fails if `s.token + 0 > known` becomes `false` in lua/mutex/renew.lua: the client renews the lease with the
+// old token, because the later grant has the same id. It also fails if `this.#withdrawals.releaseLater(hold)` is
 // removed in src/key/holds.ts: the new grant is never given back. It also fails if `else if (token !== undefined)
 // hold.keeper.doubt(hold, token)` is removed in src/key/requests.ts: if the data of the lock is deleted and the new
 // grant comes by a reply, the lease with the old token lasts until its next renewal. It also fails if `return
 // this.keeper.onGrant(this, grant)` becomes `return true` in src/key/hold.ts: if the data of the lock is deleted and
 // the new grant comes by a message, the lease with the old token lasts until its next renewal. It also fails if `if
-// tonumber(record:sub(1, TOKEN_END)) > known then return GRANTED_ANEW end` is removed in lua/permits/renew.lua: the
-// lease with the old token is confirmed.
+// record:sub(1, TOKEN_END) + 0 > known then return GRANTED_ANEW end` is removed in lua/permits/renew.lua: the lease
+// with the old token is confirmed.
 test.for(stories)(
   'revoked $taking, granted again by $telling: I2 I8, the lease is lost, and the new grant is given back ($kind)',
   async ({ taking, telling, client, clientBehindProxy, nameOf }, { key }) => {

@@ -1,9 +1,7 @@
 /** Parses Redis's frames in a byte stream: commands on the way up, replies and messages on the way down. */
 import { createHash } from 'node:crypto'
 import { scripts as ofMutexes } from '../../src/kinds/mutex/scripts.generated.ts'
-import { scripts as ofReadWrite } from '../../src/kinds/permits/read-write/scripts.generated.ts'
-import { scripts as ofGroups } from '../../src/kinds/permits/semaphore/groups/scripts.generated.ts'
-import { scripts as ofSemaphores } from '../../src/kinds/permits/semaphore/scripts.generated.ts'
+import { readWrite as ofReadWrite, semaphore as ofSemaphores } from '../../src/kinds/permits/scripts.generated.ts'
 import { textOf } from '../../src/redis/scripts.ts'
 import { settingsOf } from '../../src/settings.ts'
 import { TOKEN_MEMORY as SOAK_MEMORY } from '../history/soak/terms.ts'
@@ -56,7 +54,7 @@ export class Frames {
   }
 }
 
-const scripts = [ofMutexes, ofSemaphores, ofGroups, ofReadWrite].flatMap(each => Object.entries(each))
+const scripts = [ofMutexes, ofSemaphores, ofReadWrite].flatMap(each => Object.entries(each))
 
 /** Returns the script's text as a client with the default `prefix` sends it. */
 function sentText(script: Parameters<typeof textOf>[0], tokenMemory: number): string {

@@ -14,7 +14,7 @@ import { commandsOf } from '../../src/redis/scripts.ts'
 const always = ['EVAL', 'EVALSHA', 'SCAN']
 const sent = {
   server: [...always, 'SUBSCRIBE', 'UNSUBSCRIBE'],
-  // ioredis needs the right to ASKING while a slot moves. lua/shared/place.lua needs CLUSTER MYID and PUBSUB.
+  // ioredis needs the right to ASKING while a slot moves. lua/lock.lua needs CLUSTER MYID and PUBSUB.
   cluster: [
     ...always,
     ...['SSUBSCRIBE', 'SUNSUBSCRIBE', 'CLUSTER SLOTS', 'ASKING', 'CLUSTER MYID', 'PUBSUB SHARDNUMSUB'],

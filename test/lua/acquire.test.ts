@@ -183,7 +183,7 @@ describe('re-entry', () => {
     expect(await lock.hash()).toMatchObject({ until: String(deadline) })
     await lock.acquire(once)
     await sleep(310)
-    expect(await lock.release(once)).toMatchObject({ status: 'released', heard: 0 })
+    expect(await lock.release(once)).toMatchObject({ status: 'released' })
     expect(await lock.hash()).not.toHaveProperty('owner')
   })
 

@@ -3,7 +3,7 @@
  * block of 1,000 tokens that follows its own token. These tests check which token Redis issues next. If the release
  * reports the last token that was used, the next token only has to be larger than that one (lua/mutex/release.lua). If
  * the hold ends without a release, for example because the lease lapses, the next token has to be larger than the whole
- * block (lua/shared/unreported.lua).
+ * block (lua/holder.lua).
  */
 import { describe, expect } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
@@ -17,7 +17,7 @@ const cyd = caller('cyd')
 
 /**
  * Makes a lock whose last token is an hour ahead of the server's time. Redis uses the server's time as the next token
- * only if the time is past the lock's clock (lua/shared/clock.lua). Here it is not, so each new token is the clock
+ * only if the time is past the lock's clock (lua/lock.lua). Here it is not, so each new token is the clock
  * plus 1, and a test can predict each token exactly.
  */
 async function lockAhead(): Promise<TestLock> {

@@ -1,75 +1,128 @@
 /**
- * Tests scripts/build-lua.ts: the header of a script is its interface, and the build checks that the body of the script
- * agrees with the header.
+ * Tests scripts/build-lua.ts: the header of a script is its interface, and the build checks that the script agrees with
+ * it. Functions stand where the script uses them.
  */
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import luaparse from 'luaparse'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { compiledFrom, type Kinds, textOf } from '../../scripts/lua/bundle.ts'
 import { modulesOf } from '../../scripts/lua/module.ts'
-import { namedScriptsOf } from './built-texts.ts'
+import { renamed } from '../../scripts/lua/short-names.ts'
 
 const project = fileURLToPath(new URL('../../', import.meta.url))
-const filesIn = (folder: string) => readdirSync(join(project, folder)).filter(file => file.endsWith('.lua'))
-const [files, includes] = [filesIn('lua/mutex'), filesIn('lua/shared')]
+const lua = pathToFileURL(join(project, 'lua/'))
+const folders = ['mutex', 'permits']
 
-function topLevelLocals(lua: string): string[] {
-  return luaparse.parse(lua, { luaVersion: '5.1' }).body.flatMap(statement => {
-    if (statement.type === 'LocalStatement') return statement.variables.map(({ name }) => name)
-    return statement.type === 'FunctionDeclaration' ? [(statement.identifier as luaparse.Identifier).name] : []
-  })
+function emptyFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-lua-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return folder
 }
 
-/** Returns the path in lua/. A name without a folder is a script of the mutex. */
-function pathOf(file: string): string {
-  return file.includes('/') ? file : `mutex/${file}`
+/** Builds a copy of lua/ in which one file has changed. */
+function buildWith(file: string, change: (source: string) => string): void {
+  const copy = emptyFolder()
+  cpSync(fileURLToPath(lua), copy, { recursive: true })
+  const path = join(copy, `${file}.lua`)
+  writeFileSync(path, change(readFileSync(path, { encoding: 'utf8', flag: 'a+' })))
+  modulesOf(pathToFileURL(`${copy}/`))
 }
 
-/** Builds a copy of lua/ with these changes, and returns the module of the mutex. */
-function builtWith(...changes: readonly [file: string, change: (source: string) => string][]): string {
-  const copy = mkdtempSync(join(tmpdir(), 'baton-lua-'))
-  onTestFinished(() => rmSync(copy, { recursive: true }))
-  cpSync(join(project, 'lua'), copy, { recursive: true })
-  for (const [file, change] of changes) {
-    const path = join(copy, `${pathOf(file)}.lua`)
-    const source = readFileSync(path, { encoding: 'utf8', flag: 'a+' })
-    const changed = change(source)
-    if (changed === source) throw new Error(`nothing has changed in ${file}`)
-    writeFileSync(path, changed)
+/** Returns the texts of scripts that consist of these files, with their full names, by the names of the kinds. */
+function textsOf(files: Readonly<Record<string, readonly string[]>>, kinds: Kinds): Record<string, string> {
+  const folder = emptyFolder()
+  for (const [file, lines] of Object.entries(files)) {
+    mkdirSync(join(folder, dirname(file)), { recursive: true })
+    writeFileSync(join(folder, `${file}.lua`), lines.join('\n'))
   }
-  return modulesOf(pathToFileURL(`${copy}/`)).get('mutex') as string
+  const { compiled } = compiledFrom(pathToFileURL(`${folder}/`), () => new Map(), kinds)
+  return Object.fromEntries([...compiled].map(([kind, [script]]) => [kind, textOf(script!)]))
 }
 
-const named = await namedScriptsOf(new URL('../../lua/', import.meta.url))
-
-describe('the generated scripts', () => {
-  test.each(Object.entries(named))('%s: no name of the header is declared twice', (_, { keys, args, lua }) => {
-    const names: string[] = [...keys, ...args]
-    expect(new Set(names).size).toBe(names.length)
-    // Each name of the header is a local that has a value from the caller. If an included file declared a local of the
-    // same name, it would hide that value.
-    const locals = topLevelLocals(lua)
-    for (const name of names) expect(locals.filter(local => local === name)).toEqual([name])
+describe('the generated modules', () => {
+  test.each(folders)('%s: of the present lua/', folder => {
+    const module = readFileSync(join(project, `src/kinds/${folder}/scripts.generated.ts`), 'utf8')
+    expect(modulesOf(lua).get(folder)).toBe(module)
   })
 
-  test.each(Object.entries(named))('%s: the locals of an include are not visible outside', (_, { lua }) => {
-    const inside = ['fields', 'time', 'needed', 'latest', 'deaf', 'left', 'many', 'far']
-    expect(topLevelLocals(lua).filter(name => inside.includes(name))).toEqual([])
+  test.each([...compiledFrom(lua).compiled].flatMap(([kind, scripts]) => scripts.map(script => ({ kind, script }))))(
+    '$kind: with the full names again, the short text of $script.name is the long one',
+    ({ kind, script: { name, body } }) => {
+      const { names } = compiledFrom(lua)
+      expect(new Set(names.values()).size).toBe(names.size)
+      const long = compiledFrom(lua, () => new Map())
+        .compiled.get(kind)!
+        .find(each => each.name === name)!
+      const full = new Map([...names].map(([name, short]) => [short, name]))
+      const code = (piece: (typeof body)[number]): string[] =>
+        typeof piece === 'string' ? [piece] : piece.body.flatMap(code)
+      expect(renamed(body.flatMap(code), full)).toEqual(long.body.flatMap(code))
+    },
+  )
+
+  test.each(folders.flatMap(folder => readdirSync(join(project, 'lua', folder)).map(file => join(folder, file))))(
+    '%s opens with its purpose, KEYS, and every reply',
+    path => {
+      const header = readFileSync(join(project, 'lua', path), 'utf8').split(/\n(?!--)/, 1)[0]!
+      expect(header).toMatch(new RegExp(`^-- ${path.replace(/^.*\/|\.lua$/g, '')}: \\S`))
+      for (const title of ['KEYS', 'Replies']) expect(header).toMatch(new RegExp(`^-- ${title}\\n--   \\w`, 'm'))
+    },
+  )
+})
+
+describe('a script', () => {
+  const header = [
+    '-- look: looks',
+    '--',
+    '-- KEYS',
+    '--   lock    HASH',
+    '--   other?  HASH',
+    '-- Replies',
+    '--   seen    always',
+  ]
+  const functions = ['-- Functions.', '', 'local function second(x)', '  return x', 'end', '']
+  const more = [
+    'local function first(x)',
+    '  return second(x)',
+    'end',
+    '',
+    'local function third(x)',
+    '  return x',
+    'end',
+  ]
+  const code = [
+    'local a = lock',
+    'if other then',
+    '  -- functions',
+    '  a = first(third(1))',
+    'end',
+    '-- functions',
+    "return 'seen ' .. third(a)",
+  ]
+
+  test('has each function in the block that uses it, behind those that it uses; a kind lacks keys', () => {
+    const files = { common: [...functions, ...more], 'flag/look': [...header, '', ...code] }
+    const { all, few } = textsOf(files, {
+      all: { folder: 'flag', lacks: [] },
+      few: { folder: 'flag', lacks: ['other'] },
+    })
+    const body = [
+      ...['local a = lock', 'if other then'],
+      ...['local function second(x)', '  return x', 'end', ...more, '  a = first(third(1))', 'end'],
+      ...['local function third(x)', '  return x', 'end', "return 'seen ' .. third(a)"],
+    ].filter(Boolean)
+    expect(all?.split('\n')).toEqual(['local lock, other = KEYS[1], KEYS[2]', ...body])
+    expect(few?.split('\n')).toEqual(['local lock = KEYS[1]', 'local other', ...body])
   })
 
-  test.each(files)('%s opens with its purpose, KEYS, ARGV if there are any, and every reply', file => {
-    const header = readFileSync(join(project, 'lua/mutex', file), 'utf8').split(/\n(?!--)/, 1)[0]!
-    expect(header).toMatch(new RegExp(`^-- ${file.replace('.lua', '')}: \\S`))
-    const { args } = named[file.replace('.lua', '').replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())]!
-    for (const title of ['KEYS', ...(args.length > 0 ? ['ARGV'] : []), 'Replies'])
-      expect(header).toMatch(new RegExp(`^-- ${title}\\n--   \\w`, 'm'))
-  })
-
-  test.each(includes)('shared/%s opens with its purpose', file => {
-    const header = readFileSync(join(project, 'lua/shared', file), 'utf8')
-    expect(header).toMatch(new RegExp(`^-- ${file.replace('.lua', '')}: \\S`))
+  test('has a function that only a cluster needs between the marks', () => {
+    const marked = ['--[[cluster', 'local function note(x)', '  return x', 'end', '--]]']
+    const body = ['-- functions', '--[[cluster', 'note(lock)', '--]]', "return 'seen'"]
+    const files = { common: marked, 'flag/look': [...header.filter(line => !line.includes('other')), '', ...body] }
+    const { all } = textsOf(files, { all: { folder: 'flag', lacks: [] } })
+    expect(all?.split('\n').slice(1)).toEqual([...marked, ...body.slice(1)])
   })
 })
 
@@ -82,98 +135,56 @@ function put(from: string, to: string): (source: string) => string {
 }
 
 describe('the build', () => {
-  test('of the present lua/ gives the present module', () => {
-    expect(builtWith()).toBe(readFileSync(join(project, 'src/kinds/mutex/scripts.generated.ts'), 'utf8'))
-  })
-
-  test('of another kind gives a module of its own, which may use shared includes', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'baton-lua-'))
-    onTestFinished(() => rmSync(folder, { recursive: true }))
-    cpSync(join(project, 'lua'), folder, { recursive: true })
-    mkdirSync(join(folder, 'flag'))
-    const header = [
-      '-- look: looks',
-      '--',
-      '-- KEYS',
-      '--   lock  HASH',
-      '-- ARGV',
-      '--',
-      '-- Replies',
-      '--   seen  always',
-    ]
-    const body = ['-- include: time', "redis.call('GET', lock)", "return 'seen ' .. now"]
-    writeFileSync(join(folder, 'flag', 'look.lua'), [...header, '', ...body].join('\n'))
-    const built = modulesOf(pathToFileURL(`${folder}/`))
-    expect(built.get('flag')).toContain("look: {\n    keys: ['lock'],")
-    expect(built.get('flag')).toContain("redis.call('TIME')")
-    expect(built.get('flag')).not.toContain('acquire')
-    expect(built.get('mutex')).toBe(readFileSync(join(project, 'src/kinds/mutex/scripts.generated.ts'), 'utf8'))
-  })
-
   test.each([
-    ['-- ARGV\n', '-- ARGV\n--   spare  string\n', 'the header\'s "spare" is not used'],
-    ["{ 'state',", "{ 'status',", 'replies "status", which the header does not list'],
-    ['local lockState', 'lockState', '"lockState" is a global'],
-    ['if most', 'most = 1\nif most', 'writes "most", which it neither changes nor gives'],
-    ['if most', 'if ARGV[1] and most', 'KEYS and ARGV are read through the names of the header'],
-    ["redis.call('ZCOUNT', deadlines", "redis.call('ZCOUNT', lock .. ':d'", 'a key of ZCOUNT does not come from KEYS'],
-  ])('refuses a script in which %j is %j: %s', (from, to, problem) => {
-    expect(() => builtWith(['inspect', put(from, to)])).toThrow(`lua/mutex/inspect.lua: ${problem}`)
-  })
-
-  // Includes are inserted as text. Without the build's checks, these mistakes would go unnoticed.
-  test.each([
-    ['shared/life', 'if keep < needed', 'if keep < needed + ends', 'reads "ends", which it does not take'],
-    // What is only set in the part for a cluster is read outside of it.
-    ['shared/place', '--]]', '--]]\nredis.call(who)', 'reads "who", which it does not take'],
-    ['shared/unreported', '\nclock = ', '\ntoken = 0\nclock = ', 'writes "token", which it neither changes nor gives'],
+    ['mutex/inspect', '-- ARGV\n', '-- ARGV\n--   spare  string\n', 'the header\'s "spare" is not used'],
+    ['mutex/inspect', "{ 'state',", "{ 'status',", 'replies "status", which the header does not list'],
     [
-      'shared/enqueue',
-      '--   clock     µs       the last ticket\n',
-      '',
-      'its include "life" takes "clock", which is neither made here nor declared',
+      'mutex/inspect',
+      '--   state    now',
+      '--   spare    nothing\n--   state    now',
+      'the header\'s reply "spare" is never given',
     ],
-    ['shared/live', '-- Gives\n', '-- Gives\n--   spare  ms  nothing\n', 'nobody reads "spare", which it gives'],
-    ['shared/clock', "micros  µs      the server's time\n", 'micros\n', 'cannot read "micros"'],
-    ['shared/clock', 'micros  µs', 'micros  ms', '"micros" is ms here and µs elsewhere'],
-    ['shared/grant', '-- include: life', '-- include: watch', 'there is no include "watch"'],
+    ['mutex/inspect', 'local s = ', 's = ', '"s" is a global'],
+    ['mutex/inspect', 'if most', 'if ARGV[1] and most', 'KEYS and ARGV are read through the names of the header'],
     [
-      'shared/forget',
-      "redis.call('UNLINK', deadlines)",
-      "redis.call('UNLINK', lock .. ':d')",
-      'a key of UNLINK does not come from KEYS',
+      'mutex/inspect',
+      "redis.call('ZCOUNT', deadlines",
+      "redis.call('ZCOUNT', lock .. ':d'",
+      'a key of ZCOUNT does not come from KEYS',
     ],
     [
-      'shared/place',
-      "redis.call('PEXPIREAT', deadlines, keep)",
-      "redis.call('PEXPIREAT', who, keep)",
-      'a key of PEXPIREAT does not come from KEYS',
+      'mutex/inspect',
+      "redis.call('ZCOUNT', deadlines",
+      "redis.call('ZCOUNT', s.holder",
+      'a key of ZCOUNT does not come from KEYS',
     ],
-    [
-      'permits/semaphore/queues',
-      'lines = { queue }',
-      "lines = { queue, queue .. 's' }",
-      '"lines" does not come from KEYS',
-    ],
-    [
-      'permits/tend',
-      '{ queue = line,',
-      '{ queue = client,',
-      '"queue" of the include "enqueue" does not come from KEYS',
-    ],
-    ['leave', ', used = nil', '', 'its include "drop" takes "used", which is neither made here nor declared'],
-    ['leave', 'return dropped and', 'return latest and dropped and', '"latest" is a global'],
-    ['leave', 'used = nil', 'used = nil, spare = 1', 'binds "spare" for its include "drop", which does not take it'],
-    ['release', 'mine = client', 'mine = heard', 'its include "drop" is given "heard", which it gives itself'],
-    ['tend', 'ttl         ms', 'ttl         s', 'its include "enqueue" takes ms as "ttl", which is s here'],
+    ['mutex/inspect', 'local page,', "deadlines = 'a'\nlocal page,", '"deadlines" does not come from KEYS'],
+    ['mutex/inspect', 'local page,', 'local show,', '"show" is a function of lua/holder.lua'],
   ])('refuses %s in which %j is %j: %s', (file, from, to, problem) => {
-    // A name that is given has to have a value.
-    const more = file === 'shared/live' ? 'spare = 0\n' : ''
-    expect(() => builtWith([file, source => put(from, to)(source) + more])).toThrow(`.lua: ${problem}`)
+    expect(() => buildWith(file, put(from, to))).toThrow(`lua/${file}.lua: ${problem}`)
   })
 
-  test('refuses an include that no file includes', () => {
-    const spare = '-- spare: nothing.\n--\n-- Takes\n--   now  ms  nothing\nredis.call(now)\n'
-    expect(() => builtWith(['shared/spare', () => spare])).toThrow('lua/shared/spare.lua: nobody includes it')
+  test.each([
+    ['holder', "'HDEL', s.lock", "'HDEL', s.hold", 'a key of HDEL does not come from KEYS'],
+    ['permits', 'otherLine = readers', 'otherLine = fields[1]', '"otherLine" does not come from KEYS'],
+    ['lock', '  local client = id:sub(1, CLIENT_END)\n', '', '"client" is a global'],
+    [
+      'lock',
+      'local function tick(s)',
+      'local spare = 1\n\nlocal function tick(s)',
+      'has something else than functions',
+    ],
+    [
+      'lock',
+      'local function tick(s)',
+      'local function spare(s)\n  return s\nend\n\nlocal function tick(s)',
+      'nobody uses "spare"',
+    ],
+    ['lock', '-- Constants\n', '-- Constants\n--   SPARE = 1  nothing\n', 'nobody uses the constant "SPARE"'],
+    ['lock', '-- Constants\n', '-- Constants\n--   spare\n', 'cannot read the constant "spare"'],
+  ])('refuses functions of %s in which %j is %j: %s', (file, from, to, problem) => {
+    expect(() =>
+      buildWith(file, source => (from.startsWith("'") ? source.replace(from, to) : put(from, to)(source))),
+    ).toThrow(problem)
   })
 })

@@ -4,10 +4,9 @@ import { test as base, onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import type { Runner } from '../../src/kind.ts'
 import { encodeClaim } from '../../src/kinds/claim.ts'
-import { type AnsweringScripts, GroupRunner, type SemaphoreScripts } from '../../src/kinds/permits/group-runner.ts'
 import type { ReadWriteNames, SemaphoreNames } from '../../src/kinds/permits/names.ts'
-import type { scripts as readWriteScripts } from '../../src/kinds/permits/read-write/scripts.generated.ts'
 import { reading } from '../../src/kinds/permits/read-write.ts'
+import type { semaphore as ofSemaphores, readWrite } from '../../src/kinds/permits/scripts.generated.ts'
 import { semaphore } from '../../src/kinds/permits/semaphore.ts'
 import { clientsOf } from '../../src/redis/clients.ts'
 import { Connection } from '../../src/redis/connection.ts'
@@ -23,17 +22,14 @@ export interface Asker extends Caller {
   readonly wants: string
 }
 
-type PermitsScripts = AnsweringScripts | typeof readWriteScripts
+type PermitsScripts = typeof ofSemaphores | typeof readWrite
 type Kind = typeof semaphore | typeof reading
 /** The names of the keys of both kinds. Each kind uses only its own. */
 type AllNames = ReadWriteNames & SemaphoreNames
 
-/** Returns what runs the scripts of a kind. For a semaphore, this chooses the set of scripts, as a client does. */
+/** Returns what runs the scripts of a kind. */
 export function runnerOf(kind: Kind, executor: Executor, settings: TextSettings): Runner<PermitsScripts> {
-  const scripts = new Scripts(executor, kind.scripts, settings)
-  return kind === reading
-    ? (scripts as Runner<typeof readWriteScripts>)
-    : new GroupRunner(scripts as Runner<SemaphoreScripts>, new Set())
+  return new Scripts<PermitsScripts>(executor, kind.scripts, settings)
 }
 
 /** Makes the names of locks of a kind. */

@@ -19,7 +19,7 @@ import { newHoldId } from '../kit/ids.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
 import { type Caller, claimOf } from './callers.ts'
 
-/** What the deadline of a waiter has more than that of a hold, ms (lua/shared/live.lua). */
+/** What the deadline of a waiter has more than that of a hold, ms (lua/holder.lua). */
 export const WAITER = 1e13
 /** How long a free lock keeps its last token, ms. */
 export const MEMORY = 60_000
@@ -177,7 +177,6 @@ export class TestLock {
   async release({ id, minHold }: Caller, used?: number) {
     const args = minHold ? { id, used: used ?? 0, minHold: 1 } : { id, used, minHold: undefined }
     const { status, values } = await this.scripts.run('release', this.names, args)
-    if (status === 'released') return { status, heard: Number(values[0] ?? 0) }
     if (status !== 'passed') return { status }
     return { status, id: values[0], token: Number(values[1]), ttl: Number(values[2]) }
   }

@@ -8,7 +8,7 @@ import { readWriteNamesOf, semaphoreNamesOf } from '../../src/kinds/permits/name
 import type { Keyspace } from './redis/keyspace.ts'
 import { textOf } from './redis/values.ts'
 
-/** A holder may issue this many tokens after the token of its grant (lua/shared/unreported.lua). */
+/** A holder may issue this many tokens after the token of its grant (lua/holder.lua). */
 const BLOCK = 1_000
 
 /** The keys of a semaphore or a read-write lock contain these words. The keys of a mutex contain neither. */
@@ -25,11 +25,11 @@ const TOKEN_LENGTH = 16
 
 /**
  * After the release of a hold with `minHold`, the first character of its id is this one in Redis, until the time has passed
- * (lua/shared/retain.lua).
+ * (lua/holder.lua).
  */
 const KEPT = '!'
 
-/** What the deadline of a waiter has more than that of a hold (lua/shared/live.lua). */
+/** What the deadline of a waiter has more than that of a hold (lua/holder.lua). */
 const WAITER = 10_000_000_000_000
 
 /** A recorded holder; its lease may have lapsed. */
@@ -64,7 +64,7 @@ export interface LockState {
    * by itself.
    */
   readonly queue: readonly Place[]
-  /** What is known of the groups of a semaphore (lua/permits/semaphore/groups/settle.lua). */
+  /** What is known of the groups of a semaphore (lua/groups.lua). */
   readonly shares: ReadonlyMap<string, string>
   /** Before this time, none of the lock's keys expires; ms by the server's clock. */
   readonly keptUntil: number

@@ -5,9 +5,7 @@
 import { createHash } from 'node:crypto'
 import type { ScriptSet } from '../../src/kind.ts'
 import { scripts as ofMutexes } from '../../src/kinds/mutex/scripts.generated.ts'
-import { scripts as ofReadWrite } from '../../src/kinds/permits/read-write/scripts.generated.ts'
-import { scripts as ofGroups } from '../../src/kinds/permits/semaphore/groups/scripts.generated.ts'
-import { scripts as ofSemaphores } from '../../src/kinds/permits/semaphore/scripts.generated.ts'
+import { readWrite as ofReadWrite, semaphore as ofSemaphores } from '../../src/kinds/permits/scripts.generated.ts'
 import { Namespace } from '../../src/redis/keys.ts'
 import { textOf } from '../../src/redis/scripts.ts'
 import { entryOf, isQueue, keysOf, type LockState, liveHolds, nothing, queuesOf, readLock } from './lock-state.ts'
@@ -46,7 +44,7 @@ function known(tokenMemory: number) {
         [createHash('sha1').update(text).digest('hex'), known],
       ]
     })
-  return new Map([ofMutexes, ofSemaphores, ofGroups, ofReadWrite].flatMap(ofKind))
+  return new Map([ofMutexes, ofSemaphores, ofReadWrite].flatMap(ofKind))
 }
 
 /** A subscribed connection, as the server knows it. */

@@ -43,16 +43,13 @@
  *   lua/mutex/acquire.lua
  *     counts a lease as lapsed 20 ms early (I1); does not record a re-entry (I2); compares the lease of a re-entry with
  *     the `minHold` of the hold around it (I1)
- *   lua/shared/clock.lua
- *     does not advance the clock (I2)
- *   lua/shared/grant.lua
- *     promises a block of tokens, but does not reserve it (I2)
- *   lua/shared/promote.lua
- *     takes the last waiter instead of the first (I3)
- *   lua/shared/drop.lua
- *     releases any id (I1); also ends the owner's other holds (I1)
- *   lua/shared/life.lua
+ *   lua/lock.lua
+ *     does not advance the clock (I2);
  *     lets a key expire before its lease (I1)
+ *   lua/holder.lua
+ *     promises a block of tokens, but does not reserve it (I2);
+ *     takes the last waiter instead of the first (I3);
+ *     releases any id (I1); also ends the owner's other holds (I1)
  *   lua/mutex/tend.lua
  *     uses a ticket other than the waiter's (I3); fails in the middle of the script
  *   lua/mutex/release.lua
@@ -65,22 +62,18 @@
  *     records a token that was not issued (I2)
  *   lua/permits/acquire.lua
  *     admits a writer beside readers (I1)
- *   lua/permits/read-write/choose.lua
- *     admits readers beside other readers while a writer waits (I3)
- *   lua/permits/read-write/re-enter.lua
+ *   lua/read-write.lua
+ *     admits readers beside other readers while a writer waits (I3);
  *     lets no owner re-enter; gives a re-entry a new token; lets a reader re-enter to write; queues the request of a
  *     reader that asks to write; refuses a request to write that was queued before its owner began to read; takes a
- *     hold whose lease has ended for one that exists (all: re-entry)
- *   lua/permits/read-write/own.lua
- *     does not notify an owner's other waiters that the owner holds the lock (I4)
- *   lua/permits/semaphore/groups/settle.lua
- *     ignores the limit of a group (I1); lets tickets decide between groups, so that they do not take turns (I3)
- *   lua/permits/semaphore/groups/disown.lua
+ *     hold whose lease has ended for one that exists (all: re-entry);
+ *     does not notify an owner's other waiters that the owner holds the lock (I4);
+ *     keeps the record of an owner after its end, or removes it after the end of one hold (re-entry)
+ *   lua/groups.lua
+ *     ignores the limit of a group (I1); lets tickets decide between groups, so that they do not take turns (I3);
  *     does not leave the room of an ended hold to its group (a check of the sums of the groups)
  *   lua/permits/release.lua
  *     leaves the room of a hold to its group before its `minHold` has passed (a check of the sums of the groups)
- *   lua/permits/read-write/disown.lua
- *     keeps the record of an owner after its end, or removes it after the end of one hold (re-entry)
  *
  * Over several servers, the following mistakes were made. They are rare, so some needed a few hundred histories, which
  * take about two minutes.

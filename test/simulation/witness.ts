@@ -91,8 +91,6 @@ export interface Run {
 }
 
 export function witness(watcher: Watcher, run: Run): void {
-  // The call went to the wrong set of scripts, and is sent again (src/kinds/permits/group-runner.ts).
-  if (run.reply === 'plain' || run.reply === 'grouped') return
   tellOfQueue(watcher, run)
   if (isShared(run.lock)) tellOfHolders(watcher, run)
   else tellOfHolder(watcher, run)

@@ -46,26 +46,6 @@ describe('a call', () => {
     expect(await call).toMatchObject({ reply: 'yes', repeated: false })
   })
 
-  // This test fails if `call.request.redirected?.(reply)` becomes `false` in src/redis/connection.ts: the first reply is the
-  // result. It also fails if `this.#calls.has(call) && call.request` becomes `call.request`: a call that was given up holds
-  // back all later requests about its lock.
-  test('I6 whose reply names another command sends that one at once; all together have the time of one call', async () => {
-    const at = await Connected.up()
-    const call = quiet(at.ask({ key: 'a', redirected: reply => reply === 'another' }))
-    await settled()
-    for (let sent = 1; sent <= 3; sent++) {
-      expect(at.redis.asked.count).toBe(sent)
-      await at.clock.advance(OUTAGE / 4)
-      await at.redis.asked.next.answer('another')
-    }
-    await at.clock.advance(OUTAGE / 4)
-    expect(await now(call)).toMatchObject({ code: 'ERR_LOCK_CONNECTION' })
-    await at.redis.asked.next.answer('another')
-    quiet(at.ask({ key: 'a' }))
-    await settled()
-    expect(at.redis.asked.count).toBe(5)
-  })
-
   test.for(['NOPERM x', 'OOM x', 'NOREPLICAS x', 'WRONGTYPE x', 'ERR x', 'BUSYGROUP x'])(
     'that the server refuses rejects with the refusal, and is not repeated: %s',
     async (message, { at }) => {

@@ -19,7 +19,7 @@ const traits: Traits<LockState> = {
 }
 
 export class Mutex extends QueuedKind {
-  /** How many tokens a grant may reserve for hand-offs. lua/shared/unreported.lua has the same number. */
+  /** How many tokens a grant may reserve for hand-offs. lua/holder.lua has the same number. */
   protected readonly block = 1_000
   readonly inspection: MutexInspection
   readonly #parts: Parts<typeof scripts, MutexNames>

@@ -16,8 +16,15 @@ import {
   waitersOf,
 } from '../state.ts'
 import { inTurn } from './group-order.ts'
-import type { AnsweringScripts } from './group-runner.ts'
 import type { PermitsNames } from './names.ts'
+import type { semaphore } from './scripts.generated.ts'
+
+/** The scripts of both kinds, which differ in their keys. */
+export type PermitsScripts = {
+  readonly [N in keyof typeof semaphore]: Omit<(typeof semaphore)[N], 'keys'> & {
+    readonly keys: N extends 'renew' ? readonly ['keys'] : readonly (keyof PermitsNames)[]
+  }
+}
 
 /** What a call asks of the lock. */
 interface Call {
@@ -63,12 +70,12 @@ const blank = (): Reading => ({
 })
 
 export class PermitsInspection extends QueuedInspection {
-  readonly #parts: Parts<AnsweringScripts, PermitsNames>
+  readonly #parts: Parts<PermitsScripts, PermitsNames>
   readonly #stateOf: Traits<LockState>['stateOf']
 
   /** `stateOf`: turns holders and waiters into the state that `inspect` returns. */
   constructor(
-    parts: Parts<AnsweringScripts, PermitsNames>,
+    parts: Parts<PermitsScripts, PermitsNames>,
     stateOf: Traits<LockState>['stateOf'],
     sweep: (key: string) => Promise<void>,
   ) {

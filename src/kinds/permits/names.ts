@@ -2,7 +2,7 @@
 import { type MutexNames, namesOf as namesOfMutex } from '../mutex/names.ts'
 
 export interface PermitsNames extends MutexNames {
-  /** A key that never exists; only a cluster needs its name (lua/shared/settled.lua). */
+  /** A key that never exists; only a cluster needs its name (lua/README.md). */
   readonly none: string
 }
 

@@ -2,10 +2,8 @@
 import type { Parts, Traits } from '../../kind.ts'
 import { QueuedKind } from '../queued-kind.ts'
 import type { LockState } from '../state.ts'
-import type { AnsweringScripts } from './group-runner.ts'
-import { PermitsInspection } from './inspection.ts'
+import { PermitsInspection, type PermitsScripts } from './inspection.ts'
 import type { PermitsNames } from './names.ts'
-import type { scripts as readWriteScripts } from './read-write/scripts.generated.ts'
 
 export class Permits extends QueuedKind {
   // The lock is not handed on within the client. In a semaphore, the next waiter may want more or fewer permits than the
@@ -13,7 +11,7 @@ export class Permits extends QueuedKind {
   protected readonly block = 0
   readonly inspection: PermitsInspection
 
-  constructor(parts: Parts<AnsweringScripts | typeof readWriteScripts, PermitsNames>, traits: Traits<LockState>) {
+  constructor(parts: Parts<PermitsScripts, PermitsNames>, traits: Traits<LockState>) {
     super(parts, traits)
     this.inspection = new PermitsInspection(parts, traits.stateOf, key => this.sweep(key))
   }

@@ -1,5 +1,5 @@
 /**
- * The read-write lock: any number of readers, or one writer; phase-fair (lua/permits/read-write/choose.lua).
+ * The read-write lock: any number of readers, or one writer; phase-fair (lua/read-write.lua).
  *
  * It is a semaphore with N permits, where N is larger than the number of readers can be. A claim says how many permits
  * it wants, and how many the lock has. It is granted only if the taken permits and the wanted permits are together not
@@ -17,9 +17,9 @@ import { firstOf, type LockState } from '../state.ts'
 import { inOrder } from './inspection.ts'
 import { type ReadWriteNames, readWriteNamesOf } from './names.ts'
 import { Permits } from './permits.ts'
-import { scripts } from './read-write/scripts.generated.ts'
+import { readWrite as scripts } from './scripts.generated.ts'
 
-/** The lock's number of permits. lua/permits/read-write/choose.lua has the same number. */
+/** The lock's number of permits. lua/read-write.lua has the same number. */
 const ALL = 1_000_000_000
 
 /** Replaces the number of permits of a holder or waiter by its mode. */

@@ -4,10 +4,10 @@ import type { KindDefinition, Traits } from '../../kind.ts'
 import { decodeWants, NO_LIMIT } from '../claim.ts'
 import { waitFor } from '../expected.ts'
 import type { LockState } from '../state.ts'
-import { GroupRunner, type SemaphoreScripts, scripts } from './group-runner.ts'
 import { stateOfSemaphore } from './inspection.ts'
 import { type SemaphoreNames, semaphoreNamesOf } from './names.ts'
 import { Permits } from './permits.ts'
+import { semaphore as scripts } from './scripts.generated.ts'
 import { among } from './turns.ts'
 
 const traits: Traits<LockState> = {
@@ -47,17 +47,10 @@ const traits: Traits<LockState> = {
   },
 }
 
-export const semaphore: KindDefinition<LockState, SemaphoreScripts, SemaphoreNames> = {
+export const semaphore: KindDefinition<LockState, typeof scripts, SemaphoreNames> = {
   name: 'semaphore',
   traits,
   namesOf: semaphoreNamesOf,
   scripts,
-  make({ scripts: runner, replicated, ...parts }) {
-    const grouped = new Set<string>()
-    const running = {
-      scripts: new GroupRunner(runner, grouped),
-      replicated: replicated && new GroupRunner(replicated, grouped),
-    }
-    return new Permits({ ...parts, ...running }, traits)
-  },
+  make: parts => new Permits(parts, traits),
 }

@@ -1,6 +1,6 @@
 /**
  * Whose turn is next among the groups of a semaphore. This is start-time fair queuing, as
- * lua/permits/semaphore/groups/settle.lua explains it. The calls without a group are one more group, ''.
+ * lua/groups.lua explains it. The calls without a group are one more group, ''.
  */
 import { Heap, type Item } from '../../heap.ts'
 import type { Crowd, Share, Turn } from '../../kind.ts'

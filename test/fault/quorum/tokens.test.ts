@@ -106,8 +106,8 @@ test('I2: an owner does not get the token of a hold that has ended, even if a se
  * restarts without its data, and server 0 is away. So the next grant comes from servers 1 and 2. If server 2 has not been
  * away at the first grant, it knows the token.
  */
-// This test fails if `grant { token = tick, sampled = nil }` becomes `grant { token = stamp }` in lua/mutex/acquire.lua:
-// server 2 issues a token from its time of day.
+// This test fails if `makeHolder(s, claim, lease, tick(s), nil)` becomes `makeHolder(s, claim, lease, stamp, nil)` in
+// lua/mutex/acquire.lua: server 2 issues a token from its time of day.
 test.each([
   ['is larger, if the server that remains was up at the grant before', true],
   ['is smaller by an hour, if no server that knows the grant before is left (not promised)', false],

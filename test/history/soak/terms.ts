@@ -131,12 +131,12 @@ export function holdNames(key: string): string[] {
  */
 export const PLAN = 1_000_000
 
-/** For this long, in ms, after the last lease or queue has ended, the keys of a lock still exist (lua/shared/life.lua). */
+/** For this long, in ms, after the last lease or queue has ended, the keys of a lock still exist (lua/lock.lua). */
 const LINGER = 5_000
 
 /**
  * Returns how long, in ms after its last use, a lock may still have keys in Redis: until the keys have expired
- * (lua/shared/life.lua, enqueue.lua), and Redis has had time to remove them.
+ * (lua/lock.lua, enqueue.lua), and Redis has had time to remove them.
  */
 export function runOut({ longestLease, waiterTtl, tokenMemory }: Times): number {
   return Math.max(Math.max(longestLease, 2 * waiterTtl) + LINGER, tokenMemory) + 0.1 * tokenMemory + 1_500

@@ -10,7 +10,7 @@ import { eventually } from '../../kit/time.ts'
 import { Crowd, clusterLocks, contests, ownCluster, SOON, slotOf } from './cluster-crowd.ts'
 
 describe('CLUSTER FAILOVER', () => {
-  // This test fails if `if reached == 0 then` becomes `if false then` in lua/shared/send.lua, `redis.on('moved'`
+  // This test fails if `if reached == 0 then` becomes `if false then` in lua/lock.lua, `redis.on('moved'`
   // becomes `redis.on('never'` in src/redis/shard.ts, and `cluster.on('refresh', () => subscriber.seek())` is removed in
   // src/redis/shards.ts: no client follows the slot to its new master, and a release passes over a client that has not
   // followed. (With only some of these changes, the test usually passes: clients follow the slot before the release, or
@@ -48,7 +48,7 @@ describe('CLUSTER FAILOVER', () => {
     await cluster.failOver(replica)
     await cluster.untilWhole()
     expect(leases.map(({ held }) => held)).toEqual(leases.map(() => true))
-    // Wait until both clients have followed each queue, which is then recorded on the new master (lua/shared/place.lua).
+    // Wait until both clients have followed each queue, which is then recorded on the new master (lua/lock.lua).
     const node = Number.parseInt(replica.id.slice(0, 2), 16) / 256
     for (const { nameOf } of kinds) {
       await eventually(async () => {
@@ -66,7 +66,7 @@ describe('CLUSTER FAILOVER', () => {
 })
 
 // A release may reach a node before the waiter's client has subscribed there. This test fails if `or noted % 1 ~=
-// tonumber(here:sub(1, 2), 16) / 256` is removed in lua/shared/send.lua: after a failover there and back, waiters lose
+// tonumber(here:sub(1, 2), 16) / 256` is removed in lua/lock.lua: after a failover there and back, waiters lose
 // their places because their clients were subscribed on this node before.
 test('I3 I4: a waiter whose client is not subscribed is passed over only if it was subscribed on this node last', async () => {
   const cluster = await ownCluster()

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { kindNames, lockOf } from '../../kit/kind-clients.ts'
 import { Crowd, clusterLocks, contests, ownCluster } from './cluster-crowd.ts'
 
-// This test fails if `if reached == 0 then` becomes `if false then` in lua/shared/send.lua and `redis.on('moved'`
+// This test fails if `if reached == 0 then` becomes `if false then` in lua/lock.lua and `redis.on('moved'`
 // becomes `redis.on('never'` in src/redis/shard.ts: a waiter that has not followed its slot loses its place. (With only
 // the first change, three of five runs fail, because waiters often follow in time.)
 test('I1 to I8: a rolling restart loses no waiter, no queue position and no lease', { timeout: 120_000 }, async () => {

@@ -55,7 +55,7 @@ describe('a slot that moves', () => {
     }
 
     expect(await errors(cluster, 'ASK')).toBeGreaterThan(0)
-    // Redis refuses a script with the error ERR if a key of its lock is on the other node (lua/shared/all.lua).
+    // Redis refuses a script with the error ERR if a key of its lock is on the other node (lua/README.md).
     expect(await errors(cluster, 'ERR')).toBeGreaterThan(before)
     expect(steady.map(lease => lease.held)).toEqual(steady.map(() => true))
     expect(await Promise.all(steady.map(lease => lease.release()))).toEqual(steady.map(() => true))

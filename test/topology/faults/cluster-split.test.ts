@@ -61,24 +61,19 @@ async function valuesOf({ names }: Stage, redis: Cluster | Node['redis']): Promi
   return Promise.all<unknown>([...hashes, ...all])
 }
 
-// This test fails if `if not given then return redis.error_reply('ERR non local key') end` becomes `if false then return
-// end` in lua/shared/keys.lua: a script that needs the queue, and has not received its name, fails.
-//
-// It also fails if `if holds and not deadlines then return error({ err = 'ERR non local key' }) end` becomes `if false
-// then return end` in lua/mutex/renew.lua, for the same reason.
-//
-// It also fails if `if (all && (least === count || refusal.includes('non local key'))) return false` becomes `if (all)
-// return false` in src/redis/scripts.ts: a lock without a queue cannot be renewed or released while its slot moves.
-//
-// It also fails if `settings.cluster ? script.keys` becomes `false ? script.keys` in src/redis/scripts.ts: a script that
-// empties a key fails in the middle. A waiter has then received the message that it is granted the lock, but the grant
-// is not recorded, and the next waiter is admitted as well.
-//
-// It also fails if `popped and redis.pcall('ZPOPMIN', queue)` becomes `false` in lua/shared/promote.lua: the script
-// fails in the middle if the only waiter is dead.
-//
-// It also fails if `'non local key': 'not now',` is removed in src/redis/refusals.ts: the client takes a temporary error for a
-// final refusal, and rejects its callers instead of asking again.
+// This test fails if `if not deadlines then return redis.error_reply('ERR non local key') end` becomes `if false then
+// return end` in lua/mutex/acquire.lua and `if not deadlines then return redis.error_reply('ERR non local key') end`
+// becomes `if false then return end` in lua/mutex/release.lua: a script that needs the queue, and has not received its
+// name, fails.  It also fails if `if s.holds and not deadlines then return error({ err = 'ERR non local key' }) end`
+// becomes `if false then return end` in lua/mutex/renew.lua, for the same reason.  It also fails if `if (all && (least
+// === count || refusal.includes('non local key'))) return false` becomes `if (all) return false` in
+// src/redis/scripts.ts: a lock without a queue cannot be renewed or released while its slot moves.  It also fails if
+// `settings.cluster ? script.keys` becomes `false ? script.keys` in src/redis/scripts.ts: a script that empties a key
+// fails in the middle. A waiter has then received the message that it is granted the lock, but the grant is not
+// recorded, and the next waiter is admitted as well.  It also fails if `popped and redis.pcall('ZPOPMIN', s.queue)`
+// becomes `false` in lua/holder.lua: the script fails in the middle if the only waiter is dead.  It also fails if `'non
+// local key': 'not now',` is removed in src/redis/refusals.ts: the client takes a temporary error for a final refusal,
+// and rejects its callers instead of asking again.
 test.each([mutexes, semaphores, readWriteLocks])(
   'I1 I3 I5 I8: a script sees all keys that it needs, or none ($kind)',
   { timeout: 90_000 },

@@ -1,2 +1,0 @@
--- mode: does nothing, because a read-write lock has no groups. A semaphore has groups
--- (lua/permits/semaphore/mode.lua).

@@ -1,7 +1,0 @@
--- relinquish: takes a retained hold (lua/permits/release.lua) out of the record of what its owner holds, so that the owner
--- does not re-enter it.
---
--- Takes
---   record  string  the record of the hold
---   lock    HASH    the lock
--- include: disown

@@ -1,2 +1,0 @@
--- unnumber: does nothing, because the holds of a read-write lock have no numbers. Those of a semaphore may have them
--- (lua/permits/semaphore/number.lua).

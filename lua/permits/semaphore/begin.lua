@@ -1,2 +1,0 @@
--- begin: does nothing, because a semaphore has no turns. A read-write lock has turns
--- (lua/permits/read-write/begin.lua).

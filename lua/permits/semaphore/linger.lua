@@ -1,2 +1,0 @@
--- linger: does nothing, because a semaphore has only one queue, and lua/shared/enqueue.lua has already made its key
--- live long enough. A read-write lock has two queues (lua/permits/read-write/linger.lua).

@@ -1,2 +1,0 @@
--- own: does nothing, because a semaphore does not record what an owner holds. A read-write lock does
--- (lua/permits/read-write/own.lua).

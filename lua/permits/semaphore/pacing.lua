@@ -1,7 +1,0 @@
--- pacing: what a reply says about the pace of the lock.
---
--- Takes
---   pace?  string  see lua/shared/sample.lua
--- Gives
---   paced  string  see lua/shared/paced.lua
--- include: paced

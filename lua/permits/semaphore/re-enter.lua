@@ -1,2 +1,0 @@
--- re-enter: does nothing, because a semaphore is not re-entrant. A read-write lock is re-entrant
--- (lua/permits/read-write/re-enter.lua).

@@ -1,2 +1,0 @@
--- relinquish: does nothing, because the permits of a retained hold (lua/permits/release.lua) stay taken, also in its group,
--- and a semaphore does not record what an owner holds.

@@ -1,9 +1,0 @@
--- settled: ends the script if it has not received all keys of the lock (lua/shared/keys.lua).
---
--- A script may empty a queue, or the ZSET of deadlines, and then read it again. If the slot is moving away, Redis would
--- look for the emptied key on the other node, and the script would fail after some of its writes (I1). So in a cluster,
--- the last of KEYS is a key that never exists. Because of this key, Redis refuses the whole call while the slot moves.
---
--- Takes
---   none?   string  the key that never exists
--- include: keys { given = none }
