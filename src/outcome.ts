@@ -3,7 +3,8 @@
  * objects, and each caller several turns of the queue of microtasks.
  */
 export interface Outcome<T> {
-  done(value: T): void
+  /** `now`: the time, in monotonic ms, if it was read when the reply came. */
+  done(value: T, now?: number): void
   failed(error: Error): void
 }
 

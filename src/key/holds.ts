@@ -66,8 +66,8 @@ class Releasing implements Outcome<Released> {
     this.context = context
   }
 
-  done(answer: Released): void {
-    this.#holds.onReleased(this, answer)
+  done(answer: Released, now?: number): void {
+    this.#holds.onReleased(this, answer, now)
   }
 
   failed(error: Error): void {
@@ -275,8 +275,7 @@ export class Holds implements HandOffPort, HoldKeeper, RenewalsListener {
     })
   }
 
-  onReleased({ hold, resolve, context }: Releasing, answer: Released): void {
-    const now = this.#clock.now()
+  onReleased({ hold, resolve, context }: Releasing, answer: Released, now = this.#clock.now()): void {
     this.#withdrawals.recent?.add(hold.name, hold.run?.last, now)
     this.follow(hold.key, answer, now)
     if (answer.ended) this.#listener.onReleased(hold, now - hold.since, context)

@@ -61,8 +61,8 @@ class Asked implements Outcome<Granted | Refused> {
     readonly begun: number,
   ) {}
 
-  done(answer: Granted | Refused): void {
-    this.requests.onAnswer(this, answer)
+  done(answer: Granted | Refused, now?: number): void {
+    this.requests.onAnswer(this, answer, now)
   }
 
   failed(error: Error): void {
@@ -249,9 +249,8 @@ export class Requests implements Port {
     this.#kind.attempt(asked.waiter.claim, asked.join ? 'queue' : 'try', asked.reserve ? BLOCK : 0, waits, asked)
   }
 
-  onAnswer(asked: Asked, answer: Granted | Refused): void {
+  onAnswer(asked: Asked, answer: Granted | Refused, now = this.#clock.now()): void {
     const { key, waiter, attempt, join } = asked
-    const now = this.#clock.now()
     // If the reply took longer than the lease that it grants, the lease may be over. So the waiter asks again with
     // the same id. The answer is the same grant with a later deadline, or a new grant if the first has expired. The
     // waiter asks only once more, because the lease may be shorter than any round trip to Redis.

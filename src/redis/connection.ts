@@ -253,7 +253,8 @@ export class Connection {
   }
 
   replied(call: Call, reply: unknown): void {
-    this.arrived(this.#answered(call))
+    const now = this.#answered(call)
+    this.arrived(now)
     this.uplink.accepted = true
     this.answeredAt = this.#lastAnswer
     this.trouble = undefined
@@ -273,7 +274,7 @@ export class Connection {
       return to.failed(error as Error)
     }
     if (outcome instanceof Promise) settle(outcome, to)
-    else to.done(outcome)
+    else to.done(outcome, now)
   }
 
   /** The server has refused the call, or the connection was lost. */
