@@ -88,16 +88,21 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
 test('I6: a new client that finds one of three servers dead waits for the first answer of a slow one', async () => {
   const scene = scenes.get(3)!
   await scene.kill(2)
-  // A new client makes several round trips before its call, and a single attempt may take 1 s.
   scene.delay(1, 20)
-  const [calling, looking] = scene.clients(2)
   const said: string[] = []
-  for (const locks of [calling!, looking!]) {
+  const newcomer = () => {
+    const locks = scene.client()
     for (const event of ['disconnected', 'reconnected'] as const) locks.on(event, () => said.push(event))
+    return locks
   }
-  const lease = await promptly(calling!.tryLock(freshKey()))
-  expect(lease?.held).toBe(true)
-  expect(await promptly(looking!.isLocked(freshKey()))).toBe(false)
+  // A new client makes several round trips before its call, and on a busy machine an attempt may use up its second.
+  const attempt = async () => {
+    const { value, error } = await promptly(outcomeOf(newcomer().tryLock(freshKey())))
+    if (error) expect(error.message).toMatch(/did not answer for 1000 ms: the request got no reply$/)
+    return value ?? undefined
+  }
+  expect((await eventually(attempt))?.held).toBe(true)
+  expect(await promptly(newcomer().isLocked(freshKey()))).toBe(false)
   expect(said).toEqual([])
 })
 

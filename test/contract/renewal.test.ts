@@ -9,10 +9,10 @@ import { eventually, sleep } from '../kit/time.ts'
 
 describe('automatic renewal', () => {
   test.each(kindsHere)('without `lease`: renewed, beyond several leases ($kind)', async ({ client }) => {
-    const [locks, other] = [client({ lease: 600 }), client()]
+    const [locks, other] = [client({ lease: 1_500 }), client()]
     const renewals = heard(locks, 'renewed')
     const lease = await locks.lock(freshKey())
-    await sleep(1_900)
+    await sleep(3_500)
     expect(lease.held).toBe(true)
     expect(lease.remaining()).toBeGreaterThan(0)
     expect(await other.isLocked(lease.key)).toBe(true)
@@ -41,7 +41,7 @@ describe('automatic renewal', () => {
   })
 
   test('of a lease that was granted by hand-off, by wake-up or by re-entry', async () => {
-    const [holder, two] = [client(), client({ lease: 600 })]
+    const [holder, two] = [client(), client({ lease: 1_500 })]
     const [a, b] = [freshKey('a'), freshKey('b')]
     const first = [await holder.lock(a), await holder.lock(b)]
     const queued = await park(two, a, { fair: true })
@@ -51,7 +51,7 @@ describe('automatic renewal', () => {
     const leases = await Promise.all([queued.lease, parked])
     leases.push(await two.lock(a, { owner: leases[0].owner }))
     expect(leases.map(lease => lease.via)).toEqual(['handoff', 'wakeup', 'reentry'])
-    await sleep(1_300)
+    await sleep(2_500)
     expect(leases.map(lease => lease.held)).toEqual([true, true, true])
   })
 

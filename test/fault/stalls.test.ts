@@ -168,7 +168,9 @@ test.each(ways)('SCRIPT FLUSH in a loop: I1 I4 I6, no caller notices (fair: %s)'
 // All callers queue, so without a flush each grant takes one call of `acquire` and one of `release`. This test fails if
 // `first && first.place < request.place ? first : undefined` becomes `first` in src/redis/order.ts: a request that was
 // refused is repeated without end.
-test('SCRIPT FLUSH under load: I3 I6 I9, it repeats each request under way once, and each script once on each connection', async () => {
+test('SCRIPT FLUSH under load: I3 I6 I9, it repeats each request under way once, and each script once on each connection', {
+  timeout: 240_000,
+}, async () => {
   const { url } = await ownServer()
   const redis = plainRedis(url)
   const [scripts, flushes] = [2, 30]
