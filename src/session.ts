@@ -215,6 +215,8 @@ export class Session {
    * refused.
    */
   #ended(): void {
+    // After the drain, `#close` refuses all waiters at once.
+    if (!this.#drain) return
     for (const locks of this.#all) locks.refuse()
     if (this.#held === 0) this.#endDrain()
   }
