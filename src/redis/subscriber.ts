@@ -164,7 +164,7 @@ export class Subscriber {
   lost(server: MessageServer, hasEnded = (_name: string) => true): boolean {
     let lost = false
     for (const channel of this.#channels.values()) {
-      if (channel.asked === server && !server.up) this.#setMissed(channel, true)
+      if (channel.asked === server && !server.up && !channel.at) this.#setMissed(channel, true)
       if (channel.at !== server || !hasEnded(channel.name)) continue
       lost = true
       this.#lose(channel)

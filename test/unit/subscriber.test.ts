@@ -82,8 +82,8 @@ describe('messages may have been lost, which is told when the channel is confirm
   })
 
   // This test fails if `!this.#servers.serverOf(name)?.up` becomes `false` in src/redis/subscriber.ts. It also fails if
-  // `if (channel.asked === server && !server.up) this.#setMissed(channel, true)` is removed there: a caller that has not
-  // waited for the confirmation misses a message, and nobody reads the state of its lock.
+  // `!server.up && !channel.at` becomes `false` there: a caller that has not waited for the confirmation misses a message,
+  // and nobody reads the state of its lock.
   test.each(['is not up yet', 'is lost before it has confirmed'])('its connection %s', async how => {
     const { at, subscriber } = scene()
     const server = at.server as FakeServer
@@ -103,6 +103,8 @@ describe('messages may have been lost, which is told when the channel is confirm
     at.server = other
     subscriber.seek()
     expect(subscriber.isSubscribed('a')).toBe(true)
+    other.up = false
+    expect([subscriber.lost(other), subscriber.whole]).toEqual([false, true])
     await other.asked.next.answer(true)
     expect([server.left, at.told]).toEqual([['a'], ['a']])
   })

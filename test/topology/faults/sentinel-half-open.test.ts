@@ -9,8 +9,8 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { freeze, patient, scene } from './sentinel-scene.ts'
 
-// This test fails if `if (sentinel.up) this.#subscribe(sentinel)` is removed in src/redis/sentinels.ts: the client sends
-// nothing on these connections. So they stay open for ever, and the client stays with its old master.
+// This test fails if `if (sentinel.up)` becomes `if (false)` in src/redis/sentinels.ts: the client sends nothing on these
+// connections. So they stay open for ever, and the client stays with its old master.
 test('I1: a client with half-open connections to the sentinels leaves a stale master, too', {
   timeout: 60_000,
 }, async () => {

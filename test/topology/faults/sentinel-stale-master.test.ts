@@ -65,8 +65,10 @@ describe('a master is stopped until after its failover, and then continues', () 
     expect(await servers.direct(master).info('replication'), 'left of their own accord').toMatch(/role:master/)
   })
 
-  // This test fails if `const asked =` becomes `if (master) return; const asked =` in src/redis/sentinels.ts: a client
-  // that has once lost its connection to a sentinel receives no more messages from that sentinel.
+  // This test fails if `const asked =` becomes `if (master) return; const asked =` in src/redis/sentinels.ts, and
+  // `if (sentinel.up)` becomes `if (false)` in src/redis/sentinels.ts: a client that has once lost its connection to a
+  // sentinel receives no more messages from that sentinel. (With only one of these changes, the other line subscribes
+  // again.)
   test('clients leave the master even if all sentinels had been restarted before, one after the other', async () => {
     const { servers, master, make, allAt } = await scene()
     const idle = make()
