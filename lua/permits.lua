@@ -125,7 +125,7 @@ local function giveUp(s, id, record, sampled)
   else
     redis.call('HSET', s.lock, 'taken', s.taken)
   end
-  if more ~= '' or s.readers or s.turns then
+  if more ~= '' or s.turns or s.readers and record:sub(RECORD_TERMS_AT, RECORD_NAMELESS_END) ~= NAMELESS then
     -- functions
     settleEnded(s, record)
   end
@@ -246,13 +246,17 @@ local function admit(s, word, by, mine, asks, deaf)
       local groups, grants, tokens = {}, {}, {}
       for i, claim in ipairs(chosen) do
         local token
-        if s.readers then
+        if s.readers and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
           -- functions
           token = nextToken(s, claim, tokens)
         else
           token = tick(s)
         end
-        local entry, answer = giveNumbers(s, claim, token)
+        local entry, answer = claim, token
+        if not s.readers then
+          -- functions
+          entry, answer = giveNumbers(s, claim, token)
+        end
         local group = claim:sub(1, CLIENT_END)
         if mine and claim:sub(1, #mine) == mine and (not s.readers or lineOf(s, claim) == asks) then group = TOLD end
         local grant = grants[group]

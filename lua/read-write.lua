@@ -65,6 +65,12 @@ local function mayReEnter(s, claim)
   return known and (claim:match(WANTS, TERMS_AT) == '1' or known:sub(OWNED_AT) + 0 >= ALL_PERMITS)
 end
 
+-- The lease that a waiter wants; nil or false: it is dead.
+local function leaseFor(s, claim, ticket, mine, asks, deaf)
+  if deaf[claim:sub(1, CLIENT_END)] and not isTold(s, claim, mine, asks) then return nil end
+  return (wantsStill(s, claim, ticket))
+end
+
 -- Selects the waiters to admit, and returns them as `chooseInOrder` does. The rule is phase-fair (Brandenburg and Anderson,
 -- "Spin-based reader-writer synchronization for multiprocessor real-time systems", 2010): while readers and writers wait,
 -- readers' turns and writers' turns alternate. So a reader waits for one writer's turn at most. Among themselves, writers go
@@ -78,9 +84,6 @@ end
 -- read and E waits to write. C and D are next, together, and then E.
 local function choosePhase(s, mine, asks, deaf, left)
   local chosen, leases = {}, {}
-  local function leaseOf(claim, ticket)
-    return (not deaf[claim:sub(1, CLIENT_END)] or isTold(s, claim, mine, asks)) and wantsStill(s, claim, ticket)
-  end
   local turn = redis.call('HMGET', s.lock, 'turn')[1]
   local latest = turn
   if s.taken >= ALL_PERMITS then
@@ -89,7 +92,7 @@ local function choosePhase(s, mine, asks, deaf, left)
     local writer, wanted, first
     repeat
       first = redis.call('ZRANGE', s.queue, 0, 0, 'WITHSCORES')
-      wanted = first[1] and leaseOf(first[1], first[2])
+      wanted = first[1] and leaseFor(s, first[1], first[2], mine, asks, deaf)
       if wanted then
         writer = first[1]
       elseif first[1] then
@@ -101,7 +104,7 @@ local function choosePhase(s, mine, asks, deaf, left)
       local popped = redis.call('ZPOPMIN', s.readers, left)
       left = left - math.floor(#popped / 2)
       for i = 1, #popped, 2 do
-        local lease = leaseOf(popped[i], popped[i + 1])
+        local lease = leaseFor(s, popped[i], popped[i + 1], mine, asks, deaf)
         if lease then
           s.taken = s.taken + 1
           chosen[#chosen + 1], leases[#chosen + 1] = popped[i], lease

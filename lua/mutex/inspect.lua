@@ -27,4 +27,4 @@ if most then
   -- functions
   readPage(s, queue, pageFrom(queue, ticket, behind), most, page, times, false)
 end
-return { 'state', string.format('%.0f', s.micros), s.holder, live, page, times, s.pace, string.format('%.0f', s.clock) }
+return { 'state', string.format('%.0f', s.micros), s.holder, live, page, times, s.pace, s.clock ~= NO_CLOCK and string.format('%.0f', s.clock) }

@@ -101,10 +101,12 @@ if not s.queued then
 end
 
 -- functions
-local spent = (s.micros - record:sub(1, TOKEN_END)) * wants
-if readers then
-  -- functions
-  spent = spentBy(s, record, s.micros - record:sub(1, TOKEN_END))
+local spent = s.micros - record:sub(1, TOKEN_END)
+if not readers then
+  spent = spent * wants
+elseif s.taken - wants > 0 then
+  -- The hold does not end a turn (`spentBy`).
+  spent = nil
 end
 giveUp(s, id, record, spent and sample(s, spent))
 local line, passed = queue, ''
