@@ -107,7 +107,7 @@ export class KindClient<State = unknown> {
       doubt: (id, token) => this.holding.doubt(id, token),
       release: hold => this.holding.endings.begin(hold),
       left: hold => this.holding.endings.recent?.add(hold),
-      trouble: key => backend.trouble(key),
+      trouble: () => backend.trouble(),
       failed,
     })
     this.holding = new Holds(kind, keeping, this.#table, {

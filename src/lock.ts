@@ -13,7 +13,7 @@ import type { LockState } from './kinds/state.ts'
 import type { LockOptions, SemaphoreOptions } from './options.ts'
 import type { Reentry } from './reentry.ts'
 import type { Session } from './session.ts'
-import { type CallTerms, callTermsOf, checkText, type Settings } from './settings.ts'
+import { type CallTerms, callTermsOf, checkLongest, checkText, type Settings } from './settings.ts'
 import { type Holdable, type Using, using, wrapped } from './using.ts'
 
 /**
@@ -164,25 +164,29 @@ export class Calls<State = unknown> {
     }
     try {
       checkText('key', key)
-      const { settings, reentry } = this.caller
+      const { reentry } = this.caller
       const usual = options === undefined && permits === undefined
-      const call = usual ? this.#usual : callTermsOf(options === undefined ? {} : options, settings, permits)
-      for (const name of this.#client.kind.lacks ?? []) {
-        const value = options?.[name]
-        if (value !== undefined) {
-          throw new LockArgumentError(
-            name,
-            value,
-            `no option \`${name}\`, because each server of a quorum has its own queue`,
-          )
-        }
-      }
+      const call = usual ? this.#usual : this.termsOf(options === undefined ? {} : options, permits)
       const once = blocking ? call.timeout === 0 : !call.timeout
       const without = blocking ? this.#rejects : refused ? this.#without(false, refused) : this.#resolvesNull
       return this.#client.acquire(key, call.owner ?? reentry.ownerOf(this.kind, key), call, once, without)
     } catch (error) {
       return Promise.reject(error)
     }
+  }
+
+  /** Checks the options of a call, and completes them with the client's defaults. */
+  termsOf(options: SemaphoreOptions, permits?: number): CallTerms {
+    const terms = callTermsOf(options, this.caller.settings, permits)
+    const { lacks = [], longestLease } = this.#client.kind
+    for (const name of lacks) {
+      const value = options[name]
+      if (value === undefined) continue
+      const why = `no option \`${name}\`, because each server of a quorum has its own queue`
+      throw new LockArgumentError(name, value, why)
+    }
+    checkLongest('lease', terms.lease, longestLease)
+    return terms
   }
 
   /** Runs `fn` in an async context in which calls on the lease's key re-enter. */
@@ -267,7 +271,7 @@ export class KeyedLock implements Lock<SemaphoreOptions>, Holdable<Lease, Semaph
     fn: (this: This, ...args: Args) => R | PromiseLike<R>,
     options: SemaphoreOptions = {},
   ): (this: This, ...args: Args) => Promise<R> {
-    callTermsOf(options, this.calls.caller.settings, this.permits)
+    this.calls.termsOf(options, this.permits)
     return wrapped(fn, call => this.using(options, call))
   }
 

@@ -41,11 +41,8 @@ export interface IoListener {
   release(hold: HoldName): void
   /** Called when Redis has released what a waiter had been granted that no longer waits. */
   left(hold: HoldName): void
-  /**
-   * Returns why Redis does not answer although it is connected, or why it does not answer calls for this key; undefined if
-   * no reason is known.
-   */
-  trouble(key?: string): Error | undefined
+  /** Returns why Redis does not answer although it is connected; undefined if no reason is known. */
+  trouble(): Error | undefined
   /** Reports a failure that no caller's promise reports. */
   failed(error: unknown): void
 }
@@ -133,7 +130,7 @@ export class Io implements Port {
       state.end(waiter, error, clock.now()),
     )
     this.#single = new SingleAttempts(silences, patience.outage, (waiter, limit) =>
-      this.end(waiter, waiter.wish.mode === 'once' ? this.#unreached(waiter, limit) : undefined),
+      this.end(waiter, waiter.wish.mode === 'once' ? this.#unreached(limit) : undefined),
     )
     this.#fairAfter = new FairAfter(schedule, (waiter, now) => this.#queue(table.of(waiter.claim.key), waiter, now))
     table.port = this
@@ -222,7 +219,7 @@ export class Io implements Port {
   unanswered(waiter: Waiter): LockConnectionError | undefined {
     const { refusal, since, answered } = waiter
     if (answered || (refusal && (refusal.sent >= since || !this.outage))) return undefined
-    return this.#unreached(waiter, this.#clock.now() - since)
+    return this.#unreached(this.#clock.now() - since)
   }
 
   /**
@@ -424,7 +421,7 @@ export class Io implements Port {
     if (waited >= AT_ONCE) {
       // The request has a time limit of its own, which begins now. But the waiter has already used up a part of its
       // patience, so an earlier limit is set as well.
-      const giveUp = () => this.end(waiter, this.#unreached(waiter, this.#patience))
+      const giveUp = () => this.end(waiter, this.#unreached(this.#patience))
       this.#joining.set(waiter, this.#awake.after(this.#patience - waited, giveUp))
     }
     state.join(waiter, this.#clock.now())
@@ -452,8 +449,8 @@ export class Io implements Port {
     this.#table.states.get(key)?.wake(this.#clock.now())
   }
 
-  #unreached({ claim }: Waiter, limit: number): LockConnectionError {
-    const error = this.outage ?? this.#listener.trouble(claim.key) ?? new Error('the request got no reply')
+  #unreached(limit: number): LockConnectionError {
+    const error = this.outage ?? new Error('the request got no reply')
     return outOfReach(error, `Redis did not answer for ${Math.round(limit)} ms`)
   }
 }

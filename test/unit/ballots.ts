@@ -13,8 +13,6 @@ export function ballotsOver(places: readonly unknown[], clock: Clock): Ballots {
   const floor = new Floor(now, places.length, () => {})
   return new Ballots(places as readonly Place[], clock, floor, 9_000, {
     won: () => {},
-    asks: () => {},
-    says: () => {},
     refused: () => {},
   })
 }

@@ -20,7 +20,7 @@ test('I5: another attempt waits for the leave, though a server that had refused 
   const sent: string[] = []
   const left: (() => void)[] = []
   const places = [0, 1, 2].map(server => ({
-    member: { up: true, counts: () => true, epoch: 0 },
+    member: { up: true, counts: true, epoch: 0 },
     kind: {
       leave: () => {
         sent.push(`leave ${server}`)

@@ -21,7 +21,7 @@ function scene(connecting?: number) {
   const answers: ((vote: Granted | Refused) => void)[] = []
   const beats: ((tended: Tended) => void)[] = []
   const places = [0, 1, 2].map(server => ({
-    member: { up: server !== connecting, counts: () => true, epoch: 0 },
+    member: { up: server !== connecting, counts: true, epoch: 0 },
     kind: {
       tend: () => {
         asked.push(`tend ${server}`)
@@ -222,7 +222,7 @@ test('I2: a server to which the first connection is being made may decide which 
 test('I5: a call is not granted with a smaller token than servers are to write for its owner', async () => {
   const clock = new FakeClock()
   const places = [0, 1, 2].map(() => ({
-    member: { up: true, counts: () => true, problemFor: () => undefined, epoch: 0, keepsSince: 0 },
+    member: { up: true, counts: true, epoch: 0 },
     kind: {},
     vote: () => new Promise(() => {}),
   }))

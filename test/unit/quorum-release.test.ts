@@ -22,7 +22,7 @@ test('I5: the reply to a renewal does not make the client take back a hold that 
   const renewed: (() => void)[] = []
   const released: (() => void)[] = []
   const places = [0, 1, 2].map(server => ({
-    member: { up: true, counts: () => true, epoch: 0 },
+    member: { up: true, counts: true, epoch: 0 },
     kind: {
       renew: () => new Promise(resolve => renewed.push(() => resolve([clock.now() + 600]))),
       release: (_hold: unknown, _used: unknown, to: Outcome<Released>) => {
@@ -42,6 +42,7 @@ test('I5: the reply to a renewal does not make the client take back a hold that 
     ),
     clock,
     0,
+    30_000,
   )
   const ballot = ballots.of(claim)
   for (const server of places.keys()) {

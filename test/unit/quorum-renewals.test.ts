@@ -10,7 +10,7 @@ import { now } from './promises.ts'
 const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 600, headStart: 0 }
 const hold = { key: claim.key, id: claim.id }
 /** A server that is connected, and whose votes count. */
-const member = { up: true, counts: () => true, problemFor: () => undefined, epoch: 0 }
+const member = { up: true, counts: true, epoch: 0 }
 
 /**
  * Three servers have voted. On servers 0 and 1 the vote has the token of the hold, which is 2,000. On server 2 it has

@@ -30,7 +30,7 @@ class FakeServer {
       return { sent, ttl: 20_000, holder: { label: 'holder', since: sent }, clock: 0, waiters: [3] }
     }
     const parts = {
-      member: { up: true, counts: () => true, epoch: 0 },
+      member: { up: true, counts: true, epoch: 0 },
       kind: {
         tend: async () => tended(),
         leave: () =>

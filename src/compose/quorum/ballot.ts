@@ -13,8 +13,7 @@
 import { channel } from 'node:diagnostics_channel'
 import type { Clock, Timer } from '../../clock.ts'
 import type { Claim, Granted, Queued, Refused, Via, VoteMode } from '../../kind.ts'
-import { DRIFT } from './leases.ts'
-import type { Member, Place } from './member.ts'
+import { DRIFT, type Member, type Place } from './member.ts'
 
 /**
  * A server's refusal of a claim. A later message may report that the server has granted the claim. If the token of this
@@ -25,14 +24,10 @@ export interface Sight {
   readonly sent: number
   /** The server's counter of tokens at the refusal. Every later grant has a larger token. */
   readonly clock: number
-  /** When the lease of the holder that the server named may have begun, at the earliest, in monotonic ms. */
-  readonly begun: number
-  /** When that lease ends, at the latest, in monotonic ms. */
-  readonly ends: number
 }
 
 /** What the server said when it refused a claim. */
-export type Refusal = Pick<Refused, 'sent' | 'clock' | 'ttl' | 'holder'>
+export type Refusal = Pick<Refused, 'sent' | 'clock'>
 
 /** One server's vote and queue entry for a claim, as far as this client knows. */
 export class Seat {
@@ -46,8 +41,6 @@ export class Seat {
    * votes counted (`Standing`). After the grant, a vote is valid if it has the token of the hold.
    */
   counted = false
-  /** `Member.keepsSince` when the server voted, or when its vote was found to count. */
-  keepsSince = Number.NEGATIVE_INFINITY
   /** `Member.epoch` when the server voted. Identifies the connection on which the vote came. */
   epoch = 0
   seen: Sight | undefined
@@ -112,11 +105,6 @@ export class Ballot {
   readonly #clock: Clock
   /** The grant that the caller receives; undefined while the claim is not granted. */
   granted: Granted | undefined
-  /**
-   * Since when the majority that has granted the claim has lost no data (`Member.keepsSince`). Before that time, these
-   * servers may have granted the lock to a caller with a longer lease.
-   */
-  keepsSince = Number.NEGATIVE_INFINITY
   /** How many calls wait for the outcome of the claim (poll.ts). */
   polls = 0
   /** The token that this client is writing to servers, so that a majority has the same token; otherwise undefined. */
@@ -124,7 +112,7 @@ export class Ballot {
   /** The largest token that this client has asked servers to write; 0: none. */
   raised = 0
   /**
-   * Since when this client has waited for missing answers although a majority has voted, in monotonic ms
+   * Since when this client has waited for missing votes although a majority has voted, in monotonic ms
    * (`Ballots.#awaits`).
    */
   awaitsSince: number | undefined
@@ -158,7 +146,7 @@ export class Ballot {
 
   /** Returns whether new votes of the server count for the claim. */
   counts(server: number): boolean {
-    return (this.#members[server] as Member).counts(this.claim.key)
+    return (this.#members[server] as Member).counts
   }
 
   /**
@@ -178,24 +166,9 @@ export class Ballot {
   votes(from = Number.NEGATIVE_INFINITY): Granted[] {
     const votes: Granted[] = []
     for (const [i, { vote, counted }] of this.seats.entries()) {
-      const counts = vote && counted && vote.deadline > from && !this.#members[i]?.repeats
-      if (counts && !this.mayHaveForgotten(i)) votes.push(vote)
+      if (vote && counted && vote.deadline > from && !this.#members[i]?.repeats) votes.push(vote)
     }
     return votes
-  }
-
-  /**
-   * Returns whether the server may have lost the hold of another caller: another server still reports a hold whose lease
-   * may have begun before this server's start. This client does not know for how long that caller has asked. So a vote
-   * of this server does not count until that lease is over, or the other server votes as well (I1).
-   */
-  mayHaveForgotten(server: number): boolean {
-    const { keepsSince } = this.seats[server] as Seat
-    if (this.granted || keepsSince === Number.NEGATIVE_INFINITY) return false
-    for (const { vote, seen } of this.seats) {
-      if (!vote && seen && seen.begun < keepsSince && seen.ends > this.#clock.now()) return true
-    }
-    return false
   }
 }
 

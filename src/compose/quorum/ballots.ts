@@ -33,9 +33,8 @@ import {
 } from './ballot.ts'
 import { Clearing } from './clearing.ts'
 import type { Floor } from './floor.ts'
-import { DRIFT } from './leases.ts'
 import { Looks } from './looks.ts'
-import type { Member, Place } from './member.ts'
+import { DRIFT, type Member, type Place } from './member.ts'
 import { mostOf } from './round.ts'
 
 /**
@@ -43,18 +42,10 @@ import { mostOf } from './round.ts'
  * (`#awaits`).
  */
 const SHARING = 20
-/** A server that may have lost data was started lately if it has been up for less than this, in ms. */
-const LATELY = 3_600_000
-/** How long this client waits for missing answers if a server was started lately, in ms. */
-const REFUSING = 500
 
 export interface BallotsListener {
   /** Called when a claim has been granted while no call waited for it. */
   won(claim: Claim, grant: Granted): void
-  /** Called with the length of each claim's lease and of each renewal, in ms, before the servers are asked. */
-  asks(key: string, lease: number): void
-  /** Called with each answer of a server about another caller's hold (`Leases.says`). */
-  says(key: string, server: number, ttl?: number, begun?: number): void
   /** Called when a server has refused a request of a claim. */
   refused(server: number, error: Error): void
 }
@@ -92,14 +83,8 @@ export class Ballots implements BallotBox {
     return this.#all.get(id)
   }
 
-  /** Records that this client asks for a hold of `lease` ms on the lock of this key. */
-  asks(key: string, lease: number): void {
-    this.#listener.asks(key, lease)
-  }
-
   of(claim: Claim): Ballot {
     let ballot = this.#all.get(claim.id)
-    this.asks(claim.key, claim.lease)
     if (!ballot) {
       ballot = new Ballot(claim, this, this.#clock)
       this.#all.set(claim.id, ballot)
@@ -203,11 +188,10 @@ export class Ballots implements BallotBox {
       return
     }
     const { vote } = seat
-    const { epoch, keepsSince } = (this.places[server] as Place).member
+    const { epoch } = (this.places[server] as Place).member
     const confirms = vote !== undefined && seat.counted && seat.epoch === epoch
     seat.counted = ballot.granted ? grant.token === ballot.granted.token : confirms || ballot.counts(server)
     seat.epoch = epoch
-    seat.keepsSince = keepsSince
     // An answer that only confirms the vote, or only changes its token, is not a new grant. So the vote keeps its
     // `via`.
     const via = vote && (vote.token === grant.token || seat.agreeing) ? vote.via : grant.via
@@ -219,12 +203,10 @@ export class Ballots implements BallotBox {
     seat.votedAt = now
   }
 
-  refused(ballot: Ballot, server: number, { sent, clock, ttl, holder }: Refusal, position = 0): void {
+  refused(ballot: Ballot, server: number, { sent, clock }: Refusal, position = 0): void {
     const seat = ballot.seats[server] as Seat
-    const begun = Math.min(sent - ttl, holder?.since ?? sent)
-    this.#listener.says(ballot.claim.key, server, ttl, begun)
     if (seat.clearing) return
-    seat.seen = { sent, clock, begun, ends: this.#clock.now() + ttl * (1 + DRIFT) }
+    seat.seen = { sent, clock }
     seat.position = position
     // A vote that arrived after the request was sent may be newer than this refusal. It may have come in a message
     // while the request was under way. Only an older vote is removed.
@@ -318,7 +300,6 @@ export class Ballots implements BallotBox {
       if (mode !== 'try' && mode !== 'queue') seat.vote = undefined
       if (ballot.over) this.clearing.clear(ballot, server)
     } else if (answer?.granted) {
-      this.#listener.says(ballot.claim.key, server)
       if (mode === 'queue' && answer.via !== 'reentry') seat.ticket ??= answer.token
       if (answer.token > seat.lost) this.voted(ballot, server, answer)
     } else if (answer) {
@@ -350,7 +331,7 @@ export class Ballots implements BallotBox {
     if (ballot.voted < this.majority) return
     // A server whose vote has lapsed may have granted the lock to another claim since, so only live votes count.
     const votes = ballot.live
-    if (votes.length < this.majority || this.#awaitsRefusals(ballot)) return
+    if (votes.length < this.majority) return
     const shared = this.sharedToken(ballot)
     const token = shared ?? Math.max(this.#raised(ballot), commonToken(votes, this.majority))
     const agreed = votes.filter(vote => vote.token === token)
@@ -360,17 +341,11 @@ export class Ballots implements BallotBox {
         this.majority,
       )
       ballot.granted = { granted: true, token, deadline, via: viaOf(votes) }
-      const starts = ballot.seats.flatMap(({ vote, keepsSince }) => (vote?.token === token ? [-keepsSince] : []))
-      ballot.keepsSince = -untilMajority(starts, this.majority)
       ballot.putBack = ballot.looks = 0
       ballot.awaiting?.cancel()
       tellOutcome(ballot.claim, 'granted', before !== undefined)
       for (const seat of ballot.seats) seat.counted = seat.vote?.token === token
-    } else if (
-      shared !== undefined ||
-      claim.owner === claim.id ||
-      !this.#awaits(ballot, SHARING, ({ vote }) => !vote)
-    ) {
+    } else if (shared !== undefined || claim.owner === claim.id || !this.#awaits(ballot)) {
       ballot.token = token
       // Servers that are asked to raise their token may have it before they answer. So from now on, a smaller token is
       // no longer granted, although a majority may vote with it: soon no majority would have it.
@@ -434,28 +409,16 @@ export class Ballots implements BallotBox {
   }
 
   /**
-   * A server that was started lately may have lost a hold that another server still has. If the other server's refusal
-   * came after the grant, it would be too late (`mayHaveForgotten`). So this client waits for the missing answers.
+   * Returns whether this client waits for missing votes before it makes the servers agree, for at most SHARING ms. At the
+   * same moment, another client may get the lock for the same owner. All holds of an owner have the same token, so both
+   * clients have to choose the same one. They do so if both know the votes of all servers.
    */
-  #awaitsRefusals(ballot: Ballot): boolean {
-    const lately = this.#clock.now() - LATELY
-    if (!ballot.seats.some(({ vote, counted, keepsSince }) => vote && counted && keepsSince > lately)) return false
-    return this.#awaits(ballot, REFUSING, ({ vote, asked }) => !vote && asked > 0)
-  }
-
-  /**
-   * Returns whether this client waits for missing answers before it grants the claim, for at most `most` ms. `missing`
-   * returns whether the answer of a server is missing.
-   *
-   * One reason to wait: at the same moment, another client may get the lock for the same owner. All holds of an owner
-   * have the same token, so both clients have to choose the same one. They do so if both know the votes of all servers.
-   */
-  #awaits(ballot: Ballot, most: number, missing: (seat: Seat) => boolean): boolean {
+  #awaits(ballot: Ballot): boolean {
     // A connection that is being made for the first time will probably be up soon.
     const awaited = ({ up, problem, away }: Member) => (up ? !problem : !away)
-    if (!ballot.seats.some((seat, i) => missing(seat) && awaited(this.members[i] as Member))) return false
+    if (!ballot.seats.some(({ vote }, i) => !vote && awaited(this.members[i] as Member))) return false
     ballot.awaitsSince ??= this.#clock.now()
-    const left = ballot.awaitsSince + most - this.#clock.now()
+    const left = ballot.awaitsSince + SHARING - this.#clock.now()
     ballot.awaiting?.cancel()
     if (left > 0) ballot.awaiting = this.#clock.after(left, () => this.changed(ballot))
     return left > 0
@@ -474,9 +437,8 @@ export class Ballots implements BallotBox {
     for (const [i, seat] of ballot.seats.entries()) {
       if (!seat.vote || seat.counted || seat.agreeing || !ballot.counts(i)) continue
       const { epoch, standing } = this.members[i] as Member
-      if (seat.epoch === epoch && standing.countedAt(seat.votedAt, ballot.claim.key)) {
+      if (seat.epoch === epoch && standing.countedAt(seat.votedAt)) {
         seat.counted = true
-        seat.keepsSince = standing.keepsSince
         continue
       }
       const floor = this.#floor.next

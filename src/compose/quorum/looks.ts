@@ -255,7 +255,7 @@ export class Looks {
     for (const { claim } of waiters) {
       const ballot = ballots.get(claim.id)
       if (!ballot || ballot.granted || !this.#isUseless(ballot)) continue
-      throw noMajority(members.map((member, i) => (ballot.seats[i]?.counted ? undefined : reasonOf(member, claim.key))))
+      throw noMajority(members.map((member, i) => (ballot.seats[i]?.counted ? undefined : reasonOf(member))))
     }
     const said = answers.filter(answer => answer !== undefined)
     const refusals = said.map(

@@ -10,8 +10,9 @@ import type { LockState } from '../../kinds/state.ts'
 import type { Connection } from '../../redis/connection.ts'
 import type { Keys } from '../../redis/keys.ts'
 import type { Server } from '../../redis/server.ts'
-import { DRIFT, type Leases } from './leases.ts'
 
+/** How far the clocks of a server and of this client may drift apart, as a fraction of the time that passes. */
+export const DRIFT = 0.01
 /** A server that leaves requests unanswered and sends nothing for this many ms is reported as unusable. */
 const SILENT = 500
 /** If a request has been unanswered for this many ms, further requests are kept back (`Member.keep`). */
@@ -170,17 +171,9 @@ export class Member {
     return this.standing.repeats
   }
 
-  /** Whether this server's votes for the lock of `key` count now (`Standing`). */
-  counts(key: string): boolean {
-    return this.standing.counts(key) === true
-  }
-
-  /**
-   * Since when this server has lost no data, in monotonic ms: at the latest since its start. −∞: it persists every
-   * write. ∞: the server has not reported about itself yet.
-   */
-  get keepsSince(): number {
-    return this.standing.keepsSince
+  /** Whether this server's votes count now (`Standing`). */
+  get counts(): boolean {
+    return this.standing.counts === true
   }
 
   /**
@@ -188,18 +181,13 @@ export class Member {
    * whether its votes count.
    */
   get mayCount(): boolean {
-    return this.up && this.standing.counts() !== false
+    return this.up && this.standing.counts !== false
   }
 
   /** Why this server cannot be used now; undefined: it can be used. */
   get problem(): Error | undefined {
-    return this.problemFor()
-  }
-
-  /** Why this server cannot be used now for the lock of `key`; undefined: it can be used. */
-  problemFor(key?: string): Error | undefined {
     if (!this.up) return this.down ?? new Error('the client has not connected to this server yet; check the address')
-    if (this.standing.counts(key) === false) return this.standing.reason(key)
+    if (this.standing.counts === false) return this.standing.reason
     const trouble = this.server.trouble()
     if (trouble) return trouble
     const { silence } = this.server.commands
@@ -213,9 +201,9 @@ export function kindOf(reason: Error | undefined): string | undefined {
   return error?.code ?? error?.message.replace(/^([A-Z]{2,}) .*|\d+/gs, '$1')
 }
 
-/** Returns why this server has not answered a request for the lock of `key`. */
-export function reasonOf(member: Member, key?: string): Error {
-  return member.problemFor(key) ?? new Error('the server has not answered')
+/** Returns why this server has not answered a request. */
+export function reasonOf(member: Member): Error {
+  return member.problem ?? new Error('the server has not answered')
 }
 
 /**
@@ -266,10 +254,10 @@ export interface StandingListener {
  *
  *   A holds the lock on servers 1 and 2. Server 2 comes back empty. Servers 2 and 3 grant the lock to B: two holders.
  *
- * So a server's votes for a lock do not count until all leases that it may have granted before its start have ended.
- * That is certain once the server has been up for longer than the longest lease of this client for that lock. The votes
- * count at once if the server reports that it writes each change to disk before it answers, because such a server loses
- * nothing.
+ * So a server's votes do not count until all leases that it may have granted before its start have ended. That is
+ * certain once the server has been up for longer than the longest lease of the clients, which is their option `lease`.
+ * The votes count at once if the server reports that it writes each change to disk before it answers, because such a
+ * server loses nothing.
  *
  * The votes of a replica never count, because it repeats those of its master: the two would be one machine with two
  * votes (I1). The same is true of one server at two addresses. Such a server is asked again and again, and so is one
@@ -277,7 +265,7 @@ export interface StandingListener {
  */
 export class Standing {
   readonly #clock: Clock
-  readonly #leases: Leases
+  readonly #longest: number
   readonly #listener: StandingListener
   #account: Account | undefined
   #looks = 0
@@ -287,35 +275,27 @@ export class Standing {
   #copiedUntil = Number.NEGATIVE_INFINITY
   #timer: Timer | undefined
 
-  constructor(clock: Clock, leases: Leases, listener: StandingListener) {
+  /** `longest`: the longest lease of the clients, in ms. */
+  constructor(clock: Clock, longest: number, listener: StandingListener) {
     this.#clock = clock
-    this.#leases = leases
+    this.#longest = longest
     this.#listener = listener
   }
 
-  /**
-   * Whether the server's votes for the lock of `key` count now; without `key`, for a lock with the usual lease.
-   * Undefined: the server has not reported about itself yet.
-   */
-  counts(key?: string): boolean | undefined {
+  /** Whether the server's votes count now; undefined: the server has not reported about itself yet. */
+  get counts(): boolean | undefined {
     if (this.useless) return false
-    return this.#account && this.wait(key) === 0
-  }
-
-  /** See `Member`. */
-  get keepsSince(): number {
-    return this.#account?.since ?? Number.POSITIVE_INFINITY
+    return this.#account && this.wait === 0
   }
 
   /** Returns whether the server's votes counted already at `time`, according to its latest report. */
-  countedAt(time: number, key: string): boolean {
-    return !this.useless && this.#countsFrom(key) <= time
+  countedAt(time: number): boolean {
+    return this.#countsFrom <= time
   }
 
   /** How many ms it takes until the server's votes count; 0: they count now. */
-  wait(key?: string): number {
-    if (this.useless) return Number.POSITIVE_INFINITY
-    return Math.max(0, this.#countsFrom(key) - this.#clock.now())
+  get wait(): number {
+    return Math.max(0, this.#countsFrom - this.#clock.now())
   }
 
   /** Whether the server is a replica, or the same one as another. */
@@ -329,10 +309,10 @@ export class Standing {
   }
 
   /** Why the server's votes do not count. */
-  reason(key?: string): Error {
+  get reason(): Error {
     if (this.useless) return this.useless
     const up = Math.floor((this.#clock.now() - (this.#account?.since ?? 0)) / 1_000)
-    const needs = `so its votes count only after another ${Math.ceil(this.wait(key))} ms, when all earlier leases have ended`
+    const needs = `so its votes count only after another ${Math.ceil(this.wait)} ms, when all earlier leases have ended`
     return new Error(
       `the server has been up for ${up} s and may have lost its data before, ${needs}; with appendfsync always, they would count immediately`,
     )
@@ -345,7 +325,7 @@ export class Standing {
     this.#account = this.useless = undefined
   }
 
-  /** Asks the server about itself, again and again, until its votes for all locks count. */
+  /** Asks the server about itself, again and again, until its votes count. */
   async look(connection: Connection): Promise<void> {
     this.forget()
     const look = this.#looks
@@ -362,8 +342,8 @@ export class Standing {
       await this.#pause(said === 'loading' ? LOADING : pause)
     }
     for (;;) {
-      const left = this.#countsFrom(undefined, this.#leases.longestOfAll) - this.#clock.now()
-      if (left <= 0) return
+      const left = this.wait
+      if (left === 0) return
       await this.#pause(Math.min(left + 1, CHECK))
       this.#listener.changed()
     }
@@ -397,11 +377,10 @@ export class Standing {
     })
   }
 
-  /** The time from which the votes for a lock count, if its longest lease is `lease` ms. ∞: unknown. */
-  #countsFrom(key: string | undefined, lease = this.#leases.longest(key)): number {
-    if (!this.#account) return Number.POSITIVE_INFINITY
-    const { since } = this.#account
-    return Math.max(since + lease * (1 + DRIFT), this.#leases.lasts(key, since))
+  /** The time from which the votes count; ∞: unknown. */
+  get #countsFrom(): number {
+    if (!this.#account || this.useless) return Number.POSITIVE_INFINITY
+    return this.#account.since + this.#longest * (1 + DRIFT)
   }
 
   /**

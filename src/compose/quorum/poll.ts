@@ -120,7 +120,6 @@ export class Poll {
       const answer = this.#answers[i]
       if (seat?.vote) {
         if (seat.agreeing) agreeing += member.up && !this.#late ? 1 : 0
-        else if (seat.counted && ballot.mayHaveForgotten(i)) refused += 1
         else if (seat.counted) voted += 1
         else if (member.repeats || !this.#awaits(member)) failed += 1
       } else if (!this.#answered[i]) open += member.up && !this.#late ? 1 : 0
@@ -161,7 +160,7 @@ export class Poll {
   #awaits({ standing }: Member): boolean {
     const left = this.#begun + this.#patience - this.#clock.now()
     if (left <= 0) return false
-    const wait = Math.max(1, Math.min(left, standing.wait(this.#ballot.claim.key)))
+    const wait = Math.max(1, Math.min(left, standing.wait))
     this.#counting ??= this.#clock.after(wait, () => {
       this.#counting = undefined
       // Votes that count by now are made valid first (`Ballots.#askYoung`).
@@ -200,7 +199,7 @@ export class Poll {
       const answer = this.#answers[i]
       if (answer instanceof Error) return answer
       const seat = this.#ballot.seats[i]
-      return this.#answered[i] && !(seat?.vote && !seat.counted) ? undefined : reasonOf(member, this.#ballot.claim.key)
+      return this.#answered[i] && !(seat?.vote && !seat.counted) ? undefined : reasonOf(member)
     })
     tellOutcome(this.#ballot.claim, 'failed')
     this.#end(() => this.#reject(noMajority(reasons)))

@@ -56,12 +56,9 @@ export class QuorumInspection implements Inspection<LockState> {
    * that does not answer. Then each other server is asked to take the lock from the holder that this server itself has
    * reported. `Tally.ended` defines the result.
    *
-   * The first server that named the holder is asked before the others. Each call waits for its answer, even if a majority
-   * has answered, so that calls which cross choose the same one. Of several forced releases that cross, only the
-   * one that ends the hold there takes the lock. (A server that names a nested hold of the same owner does not count: that
-   * hold may end on its own.) The holder may then learn of its loss, and give up its other votes
-   * before the requests for them arrive: they still count as taken. If that server stalls, nobody waits for it, and
-   * each of these releases may say that it took the lock.
+   * The holder may learn of its loss from the first servers, and give up its other votes before the requests for them
+   * arrive. So a server that named the holder counts as one that had the hold, whether or not the request ended it there.
+   * Of several forced releases that cross, each may end the hold on some servers, and then each of them resolves to true.
    */
   async forceRelease(key: string, only?: string): Promise<boolean> {
     const begun = this.#clock.now()
@@ -77,35 +74,26 @@ export class QuorumInspection implements Inspection<LockState> {
       if (names.every(name => name === undefined)) return false
       const tally = new Tally(this.#places.length, this.#majority)
       const named = states.map(state => state?.holders.some(({ owner }) => owner === holder?.owner))
-      const first = states.findIndex(state => state?.holders.some(({ id }) => id === holder?.id))
-      let led: Promise<void> | undefined
-      /** Another forced release, or the holder's own release, has ended the hold on the first server. */
-      let beaten = false
-      /** Whether the first server has answered, and whether the hold was gone on another one that had named it. */
-      let [told, gone] = [false, false]
-      const take = async ({ kind, member }: Place, i: number) => {
-        await led
-        const name = names[i]
-        // A server that has not answered may have the hold.
-        if (name === undefined && !states[i]) throw reasonOf(member)
-        const ended = name !== undefined && (await kind.inspection.forceRelease(key, name))
-        if (i === first) told = true
-        else if (!ended && named[i]) gone = true
-        if (i === first && !ended) beaten = true
-        if (beaten || !(ended || named[i])) tally.add('gone')
-        else if (ended) tally.add('ended')
-      }
-      const leader = this.#places[first]
-      const leading = leader && take(leader, first)
-      led = leading && this.#atMost(SLOW, leading)
+      /** Whether a server that named the holder has not answered, and whether the hold was gone on another one. */
+      const silent = new Set(named.flatMap((has, i) => (has ? [i] : [])))
+      let gone = false
       await this.#ask(
-        (place, i) => (leading && i === first ? leading : take(place, i)),
+        async ({ kind, member }, i) => {
+          const name = names[i]
+          // A server that has not answered may have the hold.
+          if (name === undefined && !states[i]) throw reasonOf(member)
+          const ended = name !== undefined && (await kind.inspection.forceRelease(key, name))
+          silent.delete(i)
+          if (ended) tally.add('ended')
+          else if (named[i]) gone = true
+          else tally.add('gone')
+        },
         () => SLOW,
         () => tally.decided,
         true,
       )
-      // The first server may have ended the hold, and have told its client, before it stalled.
-      if (leading && !told && gone) tally.add('ended')
+      // A silent server may have ended the hold, and have told its client, which then left the others.
+      if (gone && silent.size > 0) tally.add('ended')
       const late = this.#clock.now() - begun > this.#patience / 2
       if (tally.ended || !holder || attempt === ATTEMPTS || late) return tally.ended
     }
@@ -138,18 +126,6 @@ export class QuorumInspection implements Inspection<LockState> {
     }
     await round.over
     return [...answers]
-  }
-
-  /** Resolves when the promise has settled, after `ms` at the latest. */
-  #atMost(ms: number, promise: Promise<unknown>): Promise<void> {
-    return new Promise(resolve => {
-      const timer = this.#clock.after(ms, resolve)
-      const settled = () => {
-        timer.cancel()
-        resolve()
-      }
-      promise.then(settled, settled)
-    })
   }
 
   /** Returns SLOW if neither a holder nor a free lock has been reported by a majority. */

@@ -37,6 +37,8 @@ const SPLIT = { attempts: 4, pause: { least: 2, most: 50 } }
 export class QuorumKind implements Kind<LockState> {
   readonly shared = false
   readonly reentrant = true
+  readonly lacks = ['maxWaiters', 'rejectLate'] as const
+  readonly longestLease: number
   readonly inspection: Inspection<LockState>
   readonly #ballots: Ballots
   readonly #floor: Floor
@@ -50,7 +52,8 @@ export class QuorumKind implements Kind<LockState> {
   readonly #pausing = new Set<{ readonly id: string; left: boolean }>()
 
   /** `patience`: for how long a call waits for servers whose votes do not count yet, in ms (`Standing`). */
-  constructor(ballots: Ballots, floor: Floor, clock: Clock, patience: number) {
+  constructor(ballots: Ballots, floor: Floor, clock: Clock, patience: number, longestLease: number) {
+    this.longestLease = longestLease
     this.#ballots = ballots
     this.#floor = floor
     this.#clock = clock
@@ -176,10 +179,6 @@ export class QuorumKind implements Kind<LockState> {
 
   renew(asked: readonly Prolonging[]): Promise<Renewed[]> {
     return this.#renewals.renew(asked)
-  }
-
-  shortfall(hold: HoldName, ms: number) {
-    return this.#renewals.shortfall(hold, ms)
   }
 
   /**

@@ -20,7 +20,6 @@ import { Server } from '../../redis/server.ts'
 import type { Settings } from '../../settings.ts'
 import { Ballots } from './ballots.ts'
 import { Floor } from './floor.ts'
-import { Leases } from './leases.ts'
 import { kindOf, Member, noMajority, type Place, Standing } from './member.ts'
 import { QuorumKind } from './quorum-kind.ts'
 import { Round } from './round.ts'
@@ -47,7 +46,6 @@ export class Quorum implements Backend {
    * is made later only inspects locks.
    */
   #ballots: Ballots | undefined
-  readonly #leases: Leases
   /** Whether a majority of the servers was up at the latest call of `#changed`. */
   #whole: boolean | undefined
   #reported = false
@@ -68,11 +66,10 @@ export class Quorum implements Backend {
     this.#majority = Math.floor(sources.length / 2) + 1
     this.#floor = new Floor(now, sources.length, () => this.#readClocks())
     this.#openings = new Openings(now, this.#majority)
-    this.#leases = new Leases(clock, settings.lease)
     this.#members = sources.map((source, i) => {
       const server = new Server(source, settings, clock, this.#listenTo(i), this.ids)
       const name = `server ${i + 1} of ${sources.length} (${addressOf(server.commands.redis)})`
-      const standing = new Standing(clock, this.#leases, {
+      const standing = new Standing(clock, settings.lease, {
         changed: () => this.#changed(),
         twin: runs =>
           this.#members.find((other, j) => j !== i && other.standing.runs.some(id => runs.includes(id)))?.name,
@@ -97,8 +94,8 @@ export class Quorum implements Backend {
     return Math.max(...this.#members.map(({ server }) => server.answeredAt))
   }
 
-  trouble(key?: string): Error | undefined {
-    const problems = this.#members.map(member => member.problemFor(key))
+  trouble(): Error | undefined {
+    const problems = this.#members.map(({ problem }) => problem)
     const well = problems.filter(problem => problem === undefined).length
     return well < this.#majority ? noMajority(problems) : undefined
   }
@@ -132,17 +129,15 @@ export class Quorum implements Backend {
       return { member, vote: vote.bind(made.kind), kind: made.kind, keys: made.keys }
     })
     const { keys } = places[0]!
-    const { waiterTtl, outageTimeout } = this.#settings
+    const { waiterTtl, outageTimeout, lease } = this.#settings
     const ballots = new Ballots(places, this.#clock, this.#floor, waiterTtl, {
       won: ({ id, key }, grant) => this.#listener.granted(id, grant, keys.of(key).lock),
-      asks: (key, lease) => this.#leases.asks(key, lease),
-      says: (key, i, ttl, begun) => this.#leases.says(key, i, this.#members[i] as Member, ttl, begun),
       refused: (i, error) => {
         ;(this.#members[i] as Member).refusal = error
         this.#tellSoon()
       },
     })
-    const made = new QuorumKind(ballots, this.#floor, this.#clock, outageTimeout)
+    const made = new QuorumKind(ballots, this.#floor, this.#clock, outageTimeout, lease)
     this.#ballots ??= ballots
     return { keys, kind: made as unknown as Made<State>['kind'] }
   }
@@ -258,7 +253,7 @@ export class Quorum implements Backend {
       unlocked: (lock, by) => {
         // A caller that was refused gives back the votes that do not count, too. If their messages woke it, it would ask
         // again at once, and give them back again.
-        if (member().standing.counts(this.#keysOf(i)?.keyOf(lock)) === false) return
+        if (member().standing.counts === false) return
         said('free', lock, (name, one) => listener.unlocked(name, one), by)
       },
       ends: (lock, ms) => {
@@ -317,7 +312,7 @@ export class Quorum implements Backend {
    * counts as usable.
    */
   get #lacking(): boolean {
-    const useless = this.#members.filter(({ away, standing }) => away || standing.counts() === false)
+    const useless = this.#members.filter(({ away, standing }) => away || standing.counts === false)
     return useless.length > this.#members.length - this.#majority
   }
 

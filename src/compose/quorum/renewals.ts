@@ -7,18 +7,11 @@
  * server was away when the lock was granted, or had voted for a claim that has since been taken back. Without these
  * requests, the hold could disappear from one server after the other. It would end although a majority of the servers
  * was up at any time (I8).
- *
- * A renewal may ask for more than the claim did, so it counts into the longest lease of this client. Other callers may
- * ask for as much. A server that was restarted less than that time ago may have forgotten a hold of theirs, which may
- * still last. So if the majority that granted a hold needed such a server, the hold is not prolonged by more than the
- * server has been up (`shortfall`).
  */
 import type { Clock } from '../../clock.ts'
-import { LockConnectionError } from '../../errors.ts'
-import type { HoldName, Prolonging, Renewed, VoteMode } from '../../kind.ts'
+import type { Prolonging, Renewed, VoteMode } from '../../kind.ts'
 import type { Ballot, Seat } from './ballot.ts'
 import type { Ballots } from './ballots.ts'
-import { DRIFT } from './leases.ts'
 import { noMajority } from './member.ts'
 import { Round } from './round.ts'
 
@@ -57,18 +50,6 @@ export class Renewals {
   constructor(ballots: Ballots, clock: Clock) {
     this.#ballots = ballots
     this.#clock = clock
-  }
-
-  /** See `Kind`. */
-  shortfall({ id, key }: HoldName, ms: number): { ms: number; error: LockConnectionError } | undefined {
-    const ballot = this.#ballots.get(id)
-    if (!ballot?.granted) return undefined
-    this.#ballots.asks(key, ms)
-    const most = Math.max(ballot.claim.lease, Math.floor((this.#clock.now() - ballot.keepsSince) / (1 + DRIFT)))
-    if (ms <= most) return undefined
-    const reasons = this.#ballots.members.flatMap(member => (member.counts(key) ? [] : (member.problemFor(key) ?? [])))
-    const cause = new AggregateError(reasons, 'too few servers have been up for longer, or persist every write')
-    return { ms: most, error: new LockConnectionError(`prolonged by ${most} ms only, not by ${ms} ms`, cause) }
   }
 
   /**

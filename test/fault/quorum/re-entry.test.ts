@@ -18,7 +18,7 @@ import { eventually, sleep } from '../../kit/time.ts'
 test('I1: a longer re-entry raises the outer hold only as far as a majority of the servers has raised it', async () => {
   const scene = await quorumScene()
   const lease = 3_000
-  const [a, b] = scene.clients(2)
+  const [a, b] = [scene.client({ lease: 60_000 }), scene.client()]
   await Promise.all([a!.isLocked('any'), b!.isLocked('any')])
   const key = freshKey()
   const outer = await a!.lock(key, { owner: 'me', lease })

@@ -171,8 +171,8 @@ test('I2: a nested hold has the token of the outer one, although servers stall w
 // in src/compose/quorum/renewals.ts: the client corrects the token on two servers, but then does not renew the hold
 // there.
 test('I5: a hold is renewed although most servers have another token for it', async ({ scene, key }) => {
-  const locks = scene.client()
-  const lease = await promptly(locks.lock(key))
+  const locks = scene.client({ lease: 60_000 })
+  const lease = await promptly(locks.lock(key, { lease: 30_000 }))
   const has = async (i: number) => (await scene.at(i).inspect(key)).fencingToken === lease.fencingToken
   for (const i of [0, 1, 2]) await eventually(() => has(i))
   // Change the stored token on two servers, as if these servers had chosen another token for the grant.
@@ -202,7 +202,7 @@ test('I8: a lease that is renewed right after its grant is prolonged, although s
   const scene = await quorumScene()
   const left: number[] = []
   for (let i = 0; i < 100; i++) {
-    const locks = scene.client()
+    const locks = scene.client({ lease: 60_000 })
     const lease = await promptly(locks.lock(freshKey(), { lease: 1_000 }))
     await promptly(lease.renew(60_000))
     left.push(lease.remaining())
