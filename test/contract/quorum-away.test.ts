@@ -181,8 +181,8 @@ describe('a server that comes back empty', () => {
  * The servers accept connections but do not answer, so no connection has failed. Then a call with a short time-out waits
  * for an answer for a second. The first of two callers ends while the second still waits.
  */
-// This test fails if `if (ballot.over && this.#refusals.length < majority) return this.#fail()` is removed in
-// src/compose/quorum/poll.ts: the end of the first call looks like a refusal, which ends the second call, too.
+// This test fails if `ballot.over ? refusals.length < majority : !enough` becomes `!ballot.over && !enough` in
+// src/compose/quorum/kind.ts: the end of the first call looks like a refusal, which ends the second call, too.
 test('I6: no call says that the lock is taken if no server has ever answered', async ({ key }) => {
   const scene = scenes.get(3)!
   for (let i = 0; i < scene.size; i++) scene.partition(i)

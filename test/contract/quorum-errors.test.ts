@@ -319,8 +319,7 @@ const lacking = {
   'the right to a command': ['>pw', '+@all', '-hset', '~*', '&*'],
 }
 
-// This test fails if `if (!member.isNews(reason, problem === problems[0])) continue` is removed in
-// src/compose/quorum/quorum.ts: each refused call is reported again.
+// This test fails if ` || !member.isNews(reason)` is removed in src/compose/quorum/backend.ts: each refused call is reported again.
 test.each(Object.entries(lacking))(
   'a server on which the client lacks %s is reported once, and so is its next problem',
   async (_, rules) => {

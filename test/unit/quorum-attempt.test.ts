@@ -1,9 +1,7 @@
 /** Tests what an attempt on a quorum waits for. */
 import { expect, test } from 'vitest'
-import { Floor } from '../../src/compose/quorum/floor.ts'
-import { QuorumKind } from '../../src/compose/quorum/quorum-kind.ts'
 import type { Claim, Granted, Refused } from '../../src/kind.ts'
-import { ballotsOver } from './ballots.ts'
+import { member, quorumOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
 import { now } from './promises.ts'
 
@@ -14,19 +12,14 @@ const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 600, h
 test('I4: the answers of a majority decide, whatever a slow server does', async () => {
   const clock = new FakeClock()
   const places = [0, 1, 2].map(server => ({
-    member: { up: true, counts: true, epoch: 0 },
+    member,
     kind: { leave: async () => {} },
     vote: () => {
       const granted = { granted: true, token: 1_000, deadline: clock.now() + 600, via: 'immediate' }
       return server === 2 ? new Promise(() => {}) : Promise.resolve(granted)
     },
   }))
-  const floor = new Floor(
-    () => clock.now(),
-    places.length,
-    () => {},
-  )
-  const kind = new QuorumKind(ballotsOver(places, clock), floor, clock, 0, 600)
+  const { kind } = quorumOver(places, clock)
   const answer = new Promise<Granted | Refused>((done, failed) =>
     kind.attempt(claim, 'try', 0, false, { done, failed }),
   )

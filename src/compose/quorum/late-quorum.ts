@@ -30,7 +30,7 @@ import { type Ids, randomIds } from '../../redis/ids.ts'
 import { Keys, Namespace } from '../../redis/keys.ts'
 import type { LinkListener } from '../../redis/link.ts'
 import type { Settings } from '../../settings.ts'
-import type { Quorum } from './quorum.ts'
+import type { Quorum } from './backend.ts'
 
 /** What is loaded: a promise of it, and the thing itself once it is there. */
 class Late<T> {
@@ -76,7 +76,7 @@ export class LateQuorum implements Backend {
     this.#listener = listener
     this.#longestLease = settings.lease
     const { ids } = this
-    const load = import('./quorum.ts')
+    const load = import('./backend.ts')
     this.#quorum = new Late(load.then(({ Quorum }) => new Quorum(sources, settings, clock, listener, ids)))
   }
 

@@ -97,13 +97,13 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
   }
 
   // This test fails if `return this.#account && this.wait === 0` becomes `return this.#account && true` in
-  // src/compose/quorum/member.ts: every server's vote counts, whatever the server reports (I1).
+  // src/compose/quorum/eligibility.ts: every server's vote counts, whatever the server reports (I1).
   test.each([true, false])('I1 I8: no other client holds before the holder is notified (fair: %s)', async fair => {
     expect(await play(fair, 'the truth')).toEqual({ both: false, violations: [] })
   })
 
   // This test fails if `since: persists ? Number.NEGATIVE_INFINITY : ` becomes `since: ` in
-  // src/compose/quorum/member.ts: clients do not believe a server that reports that it persists everything.
+  // src/compose/quorum/eligibility.ts: clients do not believe a server that reports that it persists everything.
   test.each([true, false])(
     'a server that wrongly reports that it persists leads to two holders, which the checker finds (fair: %s)',
     async fair => {
@@ -116,7 +116,7 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
  * Redis rounds both the time of its start and the present time down to whole seconds. Its uptime is the difference. So
  * if a server starts at the end of a second, it reports an uptime of 1 s as soon as the next second begins.
  */
-// This test fails if `(uptime - 1)` becomes `uptime` in src/compose/quorum/member.ts: the votes count before the
+// This test fails if `(uptime - 1)` becomes `uptime` in src/compose/quorum/eligibility.ts: the votes count before the
 // longest lease is over.
 test('I1: a server’s votes count only after the longest lease, although the server reports up to 1 s too much', async () => {
   const longest = 2_000
