@@ -60,7 +60,7 @@ export function urlOption(description: string): Option {
  */
 export async function connected<T>(
   options: ConnectionOptions,
-  ofClient: Pick<ClientOptions, 'label' | 'outageTimeout'>,
+  ofClient: Pick<ClientOptions, 'label' | 'lease' | 'outageTimeout'>,
   work: (at: Connected) => Promise<T>,
 ): Promise<T> {
   const { prefix } = options

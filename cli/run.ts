@@ -136,7 +136,7 @@ SIGKILL cannot be forwarded: if baton gets it, the command keeps running without
       const metrics = new RunMetrics(options.metrics, key, options.busyOk)
       let code: number = exitCodes.fault
       try {
-        code = await connected(options, { label: options.label }, at =>
+        code = await connected(options, { label: options.label, lease: options.lease }, at =>
           run(at, key, command, options, metrics, signals),
         )
       } catch (error) {

@@ -32,9 +32,9 @@ export interface Backend {
   readonly answeredAt: number
   /**
    * Returns the error with which a connected Redis answers "not now" (loading, busy, moving a slot); undefined if it does
-   * not. With `key`, the error may also say why no call for this key can succeed.
+   * not. In a quorum: why too few servers can be used.
    */
-  trouble(key?: string): Error | undefined
+  trouble(): Error | undefined
   open(): void
   close(): void
   /** Resolves when Redis has answered all requests that run in the background. Only `close` waits for this. */

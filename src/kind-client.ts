@@ -34,7 +34,7 @@ import type { LockOptions, SemaphoreOptions } from './options.ts'
 import type { Keys } from './redis/keys.ts'
 import type { Reentry } from './reentry.ts'
 import { Replicas } from './replicated.ts'
-import { type CallTerms, callTermsOf, checkText, type Settings } from './settings.ts'
+import { type CallTerms, callTermsOf, checkLongest, checkText, type Settings } from './settings.ts'
 
 /** The events in a client, each with its arguments. `held`: how many ms the hold lasted. */
 export interface EventArguments {
@@ -140,7 +140,7 @@ export class KindClient<State = unknown> implements CallClient {
         if (waiter.call.context) waiter.call.context.runInAsyncScope(() => observer.tell('waiting', waiter, this))
         else observer.tell('waiting', waiter, this)
       },
-      trouble: key => backend.trouble(key),
+      trouble: () => backend.trouble(),
     })
     const keeping = kind.background ? new Schedule(kind.background.clock) : this.#schedule
     const asked = (hold: Hold) => this.replicas?.asksAbout(hold) === true
@@ -218,23 +218,28 @@ export class KindClient<State = unknown> implements CallClient {
     }
     try {
       checkText('key', key)
-      const { settings, reentry } = this.context
+      const { reentry } = this.context
       const usual = options === undefined && permits === undefined
-      const terms = usual ? this.#usual : callTermsOf(options === undefined ? {} : options, settings, permits)
-      for (const name of this.kind.lacks ?? []) {
-        const value = options?.[name]
-        if (value === undefined) continue
-        throw new LockArgumentError(
-          name,
-          value,
-          `no option \`${name}\`, because each server of a quorum has its own queue`,
-        )
-      }
+      const terms = usual ? this.#usual : this.termsOf(options === undefined ? {} : options, permits)
       const once = blocking ? terms.timeout === 0 : !terms.timeout
       return this.begin(key, terms.owner ?? reentry.ownerOf(this.name, key), terms, once, blocking, told)
     } catch (error) {
       return Promise.reject(error)
     }
+  }
+
+  /** Checks the options of a call, and completes them with the client's defaults. */
+  termsOf(options: SemaphoreOptions, permits?: number): CallTerms {
+    const terms = callTermsOf(options, this.context.settings, permits)
+    const { lacks = [], longestLease } = this.kind
+    for (const name of lacks) {
+      const value = options[name]
+      if (value === undefined) continue
+      const why = `no option \`${name}\`, because each server of a quorum has its own queue`
+      throw new LockArgumentError(name, value, why)
+    }
+    checkLongest('lease', terms.lease, longestLease)
+    return terms
   }
 
   /** Does what `acquire` does, with arguments that are known to be right. With `once`, makes a single attempt. */

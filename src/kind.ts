@@ -249,6 +249,8 @@ export interface Kind<State = unknown> {
   readonly reentrant: boolean
   /** The options of calls that this kind does not have. */
   readonly lacks?: readonly ('maxWaiters' | 'rejectLate')[]
+  /** The longest lease that a call or a renewal may ask for, in ms; absent: any. */
+  readonly longestLease?: number
   /**
    * Only if the locks are in the memory of this process, where no connection keeps it alive: this kind and its clock, for
    * what no caller waits for. Their timers do not keep the process alive either.
@@ -293,11 +295,6 @@ export interface Kind<State = unknown> {
    * few replicas have the holds.
    */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>
-  /**
-   * Returns for how many ms, at most, the hold may be renewed now, and the error that says why. Undefined: for `ms`. If
-   * this method is absent, each hold may be renewed for any time.
-   */
-  shortfall?(hold: HoldName, ms: number): { readonly ms: number; readonly error: LockError } | undefined
   /**
    * Returns those of the holds that Redis has. The keys of the holds are in one place (see `placeOf`). If this method is
    * absent, releases are not sent again after a failover. A quorum needs no such method: a release that one server lacks

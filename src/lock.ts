@@ -5,7 +5,6 @@ import type { Lease } from './key/lease.ts'
 import type { KindClient } from './kind-client.ts'
 import type { LockState } from './kinds/state.ts'
 import type { LockOptions, SemaphoreOptions } from './options.ts'
-import { callTermsOf } from './settings.ts'
 import { type Holdable, type Using, using, wrapped } from './using.ts'
 
 /**
@@ -117,7 +116,7 @@ export class KeyedLock implements Lock<SemaphoreOptions>, Holdable<Lease, Semaph
     fn: (this: This, ...args: Args) => R | PromiseLike<R>,
     options: SemaphoreOptions = {},
   ): (this: This, ...args: Args) => Promise<R> {
-    callTermsOf(options, this.client.context.settings, this.permits)
+    this.client.termsOf(options, this.permits)
     return wrapped(fn, call => this.using(options, call))
   }
 

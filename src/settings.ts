@@ -211,6 +211,13 @@ export function checkRenewal(ms: unknown): asserts ms is number {
   duration(1)('ms', ms)
 }
 
+/** Checks a lease against the longest one that the kind of lock allows (`Kind.longestLease`). */
+export function checkLongest(name: string, ms: number, longest: number | undefined): void {
+  if (longest === undefined || ms <= longest) return
+  const why = "a quorum's servers have to know the longest lease: set it for the client"
+  throw new LockArgumentError(name, ms, `at most ${longest}, the client's option \`lease\`; ${why}`)
+}
+
 /** Checks the options of `close`. Returns how many ms `close` gives holders to release their locks. */
 export function drainOf(options: CloseOptions): number {
   check('options', options, closeChecks)

@@ -18,6 +18,7 @@ import type { Clock } from '../clock.ts'
 import { LockClosedError, LockConnectionError, LockError, LockLostError, named, rejection, traced } from '../errors.ts'
 import type { Announced, Channels, Granted, Holder, Kind, Released } from '../kind.ts'
 import type { Outcome } from '../outcome.ts'
+import { checkLongest } from '../settings.ts'
 import { type Asked, Hold, type HoldKeeper, type HoldKey, type Loss } from './hold.ts'
 import type { HandOffPort } from './port.ts'
 import { Records } from './records.ts'
@@ -313,10 +314,11 @@ export class Holds implements HandOffPort, HoldKeeper, RenewalsListener {
   }
 
   /**
-   * Makes the hold last until `ms` from now. Rejects with LockLostError if the hold has ended, and with
-   * LockConnectionError if Redis does not answer, or if the kind may not renew the hold for that long (`shortfall`).
+   * Makes the hold last until `ms` from now. Rejects with LockLostError if the hold has ended, with LockConnectionError
+   * if Redis does not answer, and with LockArgumentError if `ms` is more than the kind's `longestLease`.
    */
   async renew(hold: Hold, ms: number): Promise<void> {
+    checkLongest('ms', ms, this.#kind.longestLease)
     const now = this.#clock.now()
     this.#expire(hold, now)
     const { state } = hold
@@ -327,8 +329,7 @@ export class Holds implements HandOffPort, HoldKeeper, RenewalsListener {
         state.is === 'lost' ? state.loss : undefined,
       )
     }
-    const short = this.#kind.shortfall?.(hold.name, ms)
-    const question = hold.renew(short?.ms ?? ms, now)
+    const question = hold.renew(ms, now)
     const asked = this.#kind.renew([question]).finally(() => hold.renewed())
     const patience = { milliseconds: Number.POSITIVE_INFINITY, signal: hold.signal }
     const [renewed] = await pTimeout(asked, patience).catch(error => {
@@ -340,7 +341,6 @@ export class Holds implements HandOffPort, HoldKeeper, RenewalsListener {
     if (hold.remaining(this.#clock.now()) === 0) {
       throw new LockLostError(hold.key, 'its lease ended before Redis had confirmed the renewal')
     }
-    if (short) throw traced(named(hold.key, short.error))
   }
 
   /**

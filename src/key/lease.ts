@@ -88,9 +88,9 @@ export class Lease implements AsyncDisposable {
    * @param ms how many ms the hold lasts from now; default: the length of its lease. If the hold has more time left
    * than that, nothing changes.
    * @throws LockLostError when the hold has ended; if it was lost, `cause` is the reason of `signal`
-   * @throws LockConnectionError when Redis did not answer in time; over a quorum, also when too few servers have been up
-   * for `ms`, and then the hold lasts for as long as they have been up
-   * @throws LockArgumentError when `ms` is not a number of at least 1
+   * @throws LockConnectionError when Redis did not answer in time
+   * @throws LockArgumentError when `ms` is not a number of at least 1; over a quorum, also when it is more than the
+   * client's option `lease`
    * @since 0.1.0
    */
   async renew(ms: number = this.#hold.length): Promise<void> {

@@ -29,11 +29,8 @@ export interface RequestsListener {
    * a refusal of the first one is a refusal of all.
    */
   onWaiting(waiter: Waiter): void
-  /**
-   * Returns why Redis does not answer although it is connected, or why it does not answer calls for this key; undefined if
-   * no reason is known.
-   */
-  trouble(key?: string): Error | undefined
+  /** Returns why Redis does not answer although it is connected; undefined if no reason is known. */
+  trouble(): Error | undefined
 }
 
 /**
@@ -112,7 +109,7 @@ export class Requests implements Port {
       key.end(waiter, error, clock.now()),
     )
     this.#single = new SingleAttempts(silences, patience.outage, (waiter, limit) =>
-      this.end(waiter, waiter.call.mode === 'once' ? this.#unreached(waiter, limit) : undefined),
+      this.end(waiter, waiter.call.mode === 'once' ? this.#unreached(limit) : undefined),
     )
     table.port = this
   }
@@ -196,7 +193,7 @@ export class Requests implements Port {
   unanswered(waiter: Waiter): LockConnectionError | undefined {
     const { refusal, since, call } = waiter
     if (call.answered || (refusal && (refusal.sent >= since || !this.outage))) return undefined
-    return this.#unreached(waiter, this.#clock.now() - since)
+    return this.#unreached(this.#clock.now() - since)
   }
 
   /**
@@ -444,8 +441,8 @@ export class Requests implements Port {
     key.onHeadFailed(this.#clock.now())
   }
 
-  #unreached({ claim }: Waiter, limit: number): LockConnectionError {
-    const error = this.outage ?? this.#listener.trouble(claim.key) ?? new Error('the request got no reply')
+  #unreached(limit: number): LockConnectionError {
+    const error = this.outage ?? new Error('the request got no reply')
     return outOfReach(error, `Redis did not answer for ${Math.round(limit)} ms`)
   }
 }

@@ -14,7 +14,7 @@ import { toNobody } from '../kit/topologies/source.ts'
 describe('close', () => {
   test.each(kindsHere)('releases all holds: others can take the lock at once ($kind)', async ({ clients }) => {
     const [one, two] = clients(2)
-    const leases = await Promise.all([one!.lock(freshKey()), one!.lock(freshKey(), { lease: 60_000 })])
+    const leases = await Promise.all([one!.lock(freshKey()), one!.lock(freshKey(), { lease: 20_000 })])
     const losses = heard(one!, 'lost')
     await one!.close()
     for (const lease of leases) {

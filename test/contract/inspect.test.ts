@@ -79,7 +79,7 @@ describe('inspect', () => {
   })
 
   test('inspection changes nothing', async ({ holder, waiter, key }) => {
-    const lease = await holder.lock(key, { lease: 60_000 })
+    const lease = await holder.lock(key, { lease: 20_000 })
     await park(waiter, key, { fair: true })
     const admin = place().admin()
     const dump = async () => {

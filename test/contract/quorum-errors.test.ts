@@ -122,6 +122,35 @@ describe('options and kinds of lock that a quorum does not have are refused befo
   })
 })
 
+test('a lease longer than that of the client is refused, by calls and renewals, and shorter ones are not', async ({
+  key,
+}) => {
+  const scene = scenes.get(3)!
+  const locks = scene.client({ lease: 2_000 })
+  const lease = await locks.lock(key, { lease: 1_000 })
+  const before = await scene.admin().calls()
+  const long = { lease: 2_001 }
+  const calls: (() => unknown)[] = [
+    () => locks.lock('k', long),
+    () => locks.tryLock('k', long),
+    () => locks.using('k', long, () => {}),
+    () => locks.mutex('k').lock(long),
+    () => locks.mutex('k').wrap(() => {}, long),
+    () => locks.wrap('k', () => {}, long)(),
+    () => locks.all(['k']).lock(long),
+    () => lease.renew(2_001),
+  ]
+  for (const call of calls) {
+    const error = await promptly(rejection(Promise.resolve().then(call), LockArgumentError))
+    expect(error.code).toBe('ERR_LOCK_ARGUMENT')
+    expect(error.message).toContain("a quorum's servers have to know the longest lease")
+  }
+  expect(Object.keys(await scene.admin().calls(before)).filter(name => name.startsWith('eval'))).toEqual([])
+  await lease.renew(2_000)
+  expect(lease.remaining()).toBeGreaterThan(1_000)
+  expect(await lease.release()).toBe(true)
+})
+
 describe.each([
   { size: 3, absent: [0, 2], said: '1 of 3 answered' },
   { size: 5, absent: [0, 2, 4], said: '2 of 5 answered' },
@@ -288,8 +317,7 @@ const lacking = {
   'the right to a command': ['>pw', '+@all', '-hset', '~*', '&*'],
 }
 
-// This test fails if `if (!member.isNews(reason, problem === problems[0])) continue` is removed in
-// src/compose/quorum/quorum.ts: each refused call is reported again.
+// This test fails if ` || !member.isNews(reason)` is removed in src/compose/quorum/backend.ts: each refused call is reported again.
 test.each(Object.entries(lacking))(
   'a server on which the client lacks %s is reported once, and so is its next problem',
   async (_, rules) => {

@@ -40,9 +40,9 @@ describe('OOM', () => {
   })
 
   test('I4: a held lock can be renewed, released, handed on and force-released', async ({ own }) => {
-    const [admin, locks, other] = [own.admin(), client({}, own.source()), client({}, own.source())]
+    const [admin, locks, other] = [own.admin(), client({ lease: 60_000 }, own.source()), client({}, own.source())]
     const [a, b, c] = [freshKey('a'), freshKey('b'), freshKey('c')]
-    const leases = [await locks.lock(a), await locks.lock(b), await locks.lock(c)]
+    const leases = [await locks.lock(a, { lease: 10_000 }), await locks.lock(b), await locks.lock(c)]
     const queued = [await park(other, b, { fair: true }), await park(other, c, { fair: true })]
     await limitMemory(admin, 1)
     await leases[0]!.renew(60_000)

@@ -24,7 +24,7 @@ const LEAD = 50
 /**
  * How far a token may be ahead in addition if a lock has several servers, in ms. A client asks for tokens that are ahead
  * by the time that a request takes to its most distant server, 400 ms at most, and 10 % more
- * (src/compose/quorum/floor.ts). So all its requests reach the servers before the time of the token.
+ * (src/compose/quorum/eligibility.ts). So all its requests reach the servers before the time of the token.
  */
 const ON_ITS_WAY = 440
 

@@ -4,7 +4,7 @@
  */
 import type { Redis } from 'ioredis'
 import type { Backend } from '../../src/backend.ts'
-import { Quorum } from '../../src/compose/quorum/quorum.ts'
+import { Quorum } from '../../src/compose/quorum/backend.ts'
 import type { Hold, Loss } from '../../src/key/hold.ts'
 import type { Lease } from '../../src/key/lease.ts'
 import { type Channel, CLIENT_ID_LENGTH, type Heir, type HoldName, type Passed } from '../../src/kind.ts'

@@ -240,7 +240,10 @@ function withServers(plan: Plan, random: Random): Plan {
       nested: chance('nest', 0.1) ? nested : call.nested,
     }
   })
-  const young = longest + Math.max(1_000, long(plan.settings.lease)) * 1.01 + 2_000
+  // The servers have to know the longest lease that any call asks for.
+  const asked = calls.flatMap(({ request, renew = 0 }) => [request.lease, renew])
+  const lease = Math.max(longest, long(plan.settings.lease), ...asked)
+  const young = Math.max(1_000, lease) * 1.01 + 2_000
   const grace = kinds.length > 0 ? plan.bound + 10_000 + young : 0
   const kindOf = (kind: FaultKind) => (kind === 'dataLoss' ? 'restart' : kind)
   const struck: readonly Fault[] =
@@ -258,7 +261,7 @@ function withServers(plan: Plan, random: Random): Plan {
   return {
     ...plan,
     kind: 'quorum',
-    settings: { ...plan.settings, lease: long(plan.settings.lease) },
+    settings: { ...plan.settings, lease },
     weathers: Array.from({ length: count }, (_, i) => ({
       ...weather,
       lingers: 900,

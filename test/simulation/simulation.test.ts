@@ -81,14 +81,11 @@
  *   src/compose/quorum/ballots.ts
  *     does not give a waiter one ticket on all servers (waits.test.ts: fewer than half as many grants); grants a claim
  *     with a smaller token than servers were asked to write (re-entry)
- *   src/compose/quorum/looks.ts
+ *   src/compose/quorum/waiters.ts
  *     leaves a server to a waiter whose owner has other calls there (I4)
- *   src/compose/quorum/leases.ts
- *     forgets the lease that a refusal has shown (I1)
- *   src/compose/quorum/renewals.ts
- *     does not count a renewal into the longest lease, and trusts a server that is younger than another holder's lease
- *     (I1); resolves although a forced release has ended the prolonged vote (I8)
- *   src/compose/quorum/quorum-inspection.ts
+ *   src/compose/quorum/kind.ts
+ *     resolves although a forced release has ended the prolonged vote (I8)
+ *   src/compose/quorum/inspection.ts
  *     counts a server that has not answered as one without the hold (I5)
  *   src/compose/quorum/member.ts
  *     does not ask again after a refused INFO (I4); counts the votes of another member's replica (I1)

@@ -53,7 +53,7 @@ async function scene(name: string, besides: readonly string[], options: ClientOp
 const reasonsOf = ({ cause }: LockConnectionError) =>
   (cause as AggregateError).errors.map((error: Error) => (error.cause as Error).message)
 
-// This test fails if the word 'always' or the word 'appendfsync' is changed in src/compose/quorum/member.ts.
+// This test fails if the word 'always' or the word 'appendfsync' is changed in src/compose/quorum/eligibility.ts.
 test('with +info and +config|get votes count at once: no other right is needed, no error is reported', async () => {
   await using at = await scene('whole', ['+info', '+config|get'], { lease: 600_000 })
   const lease = await promptly(at.locks.lock('whole', { fair: true }))
@@ -62,7 +62,7 @@ test('with +info and +config|get votes count at once: no other right is needed, 
   expect([at.warnings, await at.refused()]).toEqual([[], []])
 })
 
-// This test fails if `.catch(() => [])` is removed in src/compose/quorum/member.ts.
+// This test fails if `.catch(() => [])` is removed in src/compose/quorum/eligibility.ts.
 test('without +config|get votes count once servers have been up longer than the longest lease', async () => {
   await using long = await scene('young', ['+info'], { lease: 600_000, outageTimeout: 1_500 })
   const error = await promptly(rejection(long.locks.lock('young'), LockConnectionError))
@@ -73,7 +73,7 @@ test('without +config|get votes count once servers have been up longer than the 
   expect((await within(8_000, short.locks.lock('old'))).held).toBe(true)
 })
 
-// This test fails if `if (this.useless) return false` is removed in src/compose/quorum/member.ts.
+// This test fails if `if (this.useless) return false` is removed in src/compose/quorum/eligibility.ts.
 test('without +info votes never count, and the error says why', async () => {
   await using at = await scene('unknown', ['+config|get'], { lease: 100, outageTimeout: 2_000 })
   const error = await promptly(rejection(at.locks.lock('unknown'), LockConnectionError))

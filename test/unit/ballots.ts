@@ -1,20 +1,27 @@
 /** Makes `Ballots`, which keep a client's claims on a quorum and the servers' votes for these claims. */
 import type { Clock } from '../../src/clock.ts'
 import { Ballots } from '../../src/compose/quorum/ballots.ts'
-import { Floor } from '../../src/compose/quorum/floor.ts'
+import { Floor } from '../../src/compose/quorum/eligibility.ts'
+import { QuorumKind } from '../../src/compose/quorum/kind.ts'
 import type { Place } from '../../src/compose/quorum/member.ts'
+import { Waiters } from '../../src/compose/quorum/waiters.ts'
+
+/** A server that is connected, and whose votes count. */
+export const member = { up: true, counts: true, epoch: 0, drop: () => false }
 
 /**
  * `places` are fake servers that the test has made. The floor never reads the servers' clocks, so the client knows no
  * server's time of day.
  */
-export function ballotsOver(places: readonly unknown[], clock: Clock): Ballots {
+export function quorumOver(places: readonly unknown[], clock: Clock) {
   const now = () => clock.now()
   const floor = new Floor(now, places.length, () => {})
-  return new Ballots(places as readonly Place[], clock, floor, 9_000, {
+  const ballots = new Ballots(places as readonly Place[], clock, floor, 9_000, {
     won: () => {},
-    asks: () => {},
-    says: () => {},
-    refused: () => {},
+    denied: () => {},
+    waits: ballot => waiters.hope(ballot),
   })
+  const waiters = new Waiters(ballots)
+  const kind = new QuorumKind(ballots, waiters, floor, { patience: 0, longestLease: 30_000 })
+  return { ballots, waiters, kind }
 }

@@ -1,7 +1,6 @@
 /** Tests that one message costs no look at every waiter, hold or claim of its client, which may have thousands. */
 import { expect, test, vi } from 'vitest'
-import { Leases as QuorumLeases } from '../../src/compose/quorum/leases.ts'
-import { ballotsOver } from './ballots.ts'
+import { quorumOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
 import { Leases } from './leases.ts'
 import { settled } from './promises.ts'
@@ -66,28 +65,17 @@ test('a forced release also takes the holds of calls whose owner is a call that 
 // This test fails if `[...(this.#sharing.get(sharedBy(claim)) ?? [])]` becomes `[...this.#all.values()]` in
 // src/compose/quorum/ballots.ts.
 test('claims of many owners on a quorum', () => {
-  const ballots = ballotsOver([], new FakeClock())
+  const { ballots } = quorumOver([], new FakeClock())
   for (let i = 0; i < MANY; i++) ballots.of(claimOf(`${i}`))
   const looks = counted(ballots.all, 'claim')
   for (const ballot of ballots.all) ballots.sharedToken(ballot)
   expect(looks()).toBeLessThan(20 * MANY)
 })
 
-// This test fails if `this.#shown.size < this.#crowded` becomes `this.#shown.size <= 1_000` in
-// src/compose/quorum/leases.ts.
-test('holds of a quorum with more time left than the longest lease', () => {
-  const leases = new QuorumLeases(new FakeClock(), 1_000)
-  const looks = vi.spyOn(Array.prototype, 'every')
-  const [keys, memory] = [4_000, { epoch: 0, keepsSince: 0 }]
-  for (let i = 0; i < keys; i++) leases.says(`${i}`, 0, memory, 60_000, 0)
-  expect(looks.mock.calls.length).toBeLessThan(5 * keys)
-  vi.restoreAllMocks()
-})
-
 // This test fails if `if (claim.owner === claim.id) return []` becomes `if (claim.owner !== claim.id) return []` in
 // src/compose/quorum/ballots.ts.
 test('a claim whose owner is a call that gave none has the token of that call', () => {
-  const ballots = ballotsOver([], new FakeClock())
+  const { ballots } = quorumOver([], new FakeClock())
   const outer = ballots.of({ ...claimOf('outer'), owner: 'outer' })
   outer.token = 7
   vi.spyOn(outer, 'until', 'get').mockReturnValue(Number.POSITIVE_INFINITY)

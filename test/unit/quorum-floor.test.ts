@@ -1,8 +1,8 @@
 /** Tests the floor for tokens, with a clock that the test moves. */
 import { expect, test } from 'vitest'
-import { Floor } from '../../src/compose/quorum/floor.ts'
+import { Floor } from '../../src/compose/quorum/eligibility.ts'
 
-// This test fails if `const MEMORY = 600_000` becomes `const MEMORY = 10_000` in src/compose/quorum/floor.ts: the first
+// This test fails if `const MEMORY = 600_000` becomes `const MEMORY = 10_000` in src/compose/quorum/eligibility.ts: the first
 // grant after a pause takes two round trips.
 test('I9: the floor of a call after a pause is ahead of the servers, and follows a clock that was set right', () => {
   let now = 0

@@ -1,10 +1,8 @@
 /** Tests the release of a hold on a quorum while another request about the hold is unanswered. */
 import { expect, test } from 'vitest'
-import { Floor } from '../../src/compose/quorum/floor.ts'
-import { QuorumKind } from '../../src/compose/quorum/quorum-kind.ts'
 import type { Claim, Released } from '../../src/kind.ts'
 import type { Outcome } from '../../src/outcome.ts'
-import { ballotsOver } from './ballots.ts'
+import { member, quorumOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
 import { now } from './promises.ts'
 
@@ -22,7 +20,7 @@ test('I5: the reply to a renewal does not make the client take back a hold that 
   const renewed: (() => void)[] = []
   const released: (() => void)[] = []
   const places = [0, 1, 2].map(server => ({
-    member: { up: true, counts: () => true, epoch: 0 },
+    member,
     kind: {
       renew: () => new Promise(resolve => renewed.push(() => resolve([clock.now() + 600]))),
       release: (_hold: unknown, _used: unknown, to: Outcome<Released>) => {
@@ -32,17 +30,7 @@ test('I5: the reply to a renewal does not make the client take back a hold that 
     },
     vote: () => new Promise(() => {}),
   }))
-  const ballots = ballotsOver(places, clock)
-  const kind = new QuorumKind(
-    ballots,
-    new Floor(
-      () => clock.now(),
-      places.length,
-      () => {},
-    ),
-    clock,
-    0,
-  )
+  const { ballots, kind } = quorumOver(places, clock)
   const ballot = ballots.of(claim)
   for (const server of places.keys()) {
     ballots.voted(ballot, server, { granted: true, token: 1_000, deadline: clock.now() + 600, via: 'immediate' })

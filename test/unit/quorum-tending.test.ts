@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Place } from '../../src/compose/quorum/member.ts'
 
 import type { Claim, Tended } from '../../src/kind.ts'
-import { ballotsOver } from './ballots.ts'
+import { member, quorumOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
 import { now } from './promises.ts'
 
@@ -30,7 +30,7 @@ class FakeServer {
       return { sent, ttl: 20_000, holder: { label: 'holder', since: sent }, clock: 0, waiters: [3] }
     }
     const parts = {
-      member: { up: true, counts: () => true, epoch: 0 },
+      member,
       kind: {
         tend: async () => tended(),
         leave: () =>
@@ -57,7 +57,7 @@ class FakeServer {
 async function takenBack() {
   const clock = new FakeClock()
   const servers = [1, 2, 3].map(() => new FakeServer(clock))
-  const ballots = ballotsOver(
+  const { ballots, kind } = quorumOver(
     servers.map(({ place }) => place),
     clock,
   )
@@ -66,7 +66,7 @@ async function takenBack() {
   await clock.advance(0)
   const ended = ballots.end(ballot)
   ended.catch(() => {})
-  return { clock, servers, tended: ballots.looks.tendAll([{ claim, ticket: '1' }]) }
+  return { clock, servers, tended: kind.tend(claim.key, [{ claim, ticket: '1' }]) }
 }
 
 test('while a waiter is being taken back, its heartbeat waits until a majority of servers has done that, and asks these', async () => {

@@ -1,86 +1,132 @@
 /**
- * All claims of this client on a quorum, and the servers' votes for them. Everything that a server sends arrives here:
- * answers, messages, and what a release reports. The same rules apply to all of it:
+ * The claims of this client, each with its seats (seat.ts). Everything that a server sends arrives here: answers,
+ * messages, and what a release reports. The same rules apply to all of it:
  *
  *   1. A vote for a claim that is still wanted is recorded. Any other vote is taken back.
  *   2. When a majority has voted, its servers are made to agree on one token. This is the largest token of the votes.
  *      It is written to the servers that have voted with a smaller token (I2).
- *   3. When a majority agrees, the claim is granted if the leases of a majority still run. The grant goes to the call
- *      that waits for it; if no call waits, the listener receives the grant.
+ *   3. When a majority agrees, the claim is granted if the leases of a majority still run. The grant goes to the attempt
+ *      that waits for it; if there is none, the listener receives the grant.
  *
  * An example shows why rule 2 is needed. Of three servers, server 1 grants the lock to A with token 5, and server 2
  * grants it to A with token 9. Suppose that A used token 9 at once, without writing it to another server. After A's
  * release, servers 1 and 3 might grant the lock to B. These two servers know only of token 5, so B might get token 6,
  * which is smaller than 9. So A holds the lock only once a majority has token 9.
- *
- * clearing.ts takes claims back, looks.ts asks the servers about waiters, and poll.ts has the calls that wait for a
- * grant.
  */
+import { channel } from 'node:diagnostics_channel'
 import type { Clock } from '../../clock.ts'
-import type { Claim, Granted, HoldName, Queued, VoteMode } from '../../kind.ts'
+import { LockClosedError } from '../../errors.ts'
+import type { Claim, Granted, HoldName, Queued, Refused, Vote, VoteMode } from '../../kind.ts'
 import { isFinal } from '../../redis/refusals.ts'
-import {
-  type Answer,
-  Ballot,
-  type BallotBox,
-  commonToken,
-  confirmedDeadline,
-  type Refusal,
-  type Seat,
-  tellOutcome,
-  untilMajority,
-  viaOf,
-} from './ballot.ts'
-import { Clearing } from './clearing.ts'
-import type { Floor } from './floor.ts'
-import { DRIFT } from './leases.ts'
-import { Looks } from './looks.ts'
+import { DRIFT, type Floor } from './eligibility.ts'
 import type { Member, Place } from './member.ts'
-import { mostOf } from './round.ts'
+import { type Electorate, mostOf } from './round.ts'
+import { Seat, type Vote as SeatVote } from './seat.ts'
 
 /**
  * How long this client waits for missing votes before it grants a claim for which other clients may call too, in ms
  * (`#awaits`).
  */
 const SHARING = 20
-/** A server that may have lost data was started lately if it has been up for less than this, in ms. */
-const LATELY = 3_600_000
-/** How long this client waits for missing answers if a server was started lately, in ms. */
-const REFUSING = 500
+/**
+ * The pause between two attempts to take a claim back, in ms. It also passes before a server is asked again after its
+ * connection was lost during the `leave`: the `leave` of the old connection may arrive late, and end a new vote.
+ */
+const PAUSE = 1_000
 
-export interface BallotsListener {
-  /** Called when a claim has been granted while no call waited for it. */
-  won(claim: Claim, grant: Granted): void
-  /** Called with the length of each claim's lease and of each renewal, in ms, before the servers are asked. */
-  asks(key: string, lease: number): void
-  /** Called with each answer of a server about another caller's hold (`Leases.says`). */
-  says(key: string, server: number, ttl?: number, begun?: number): void
-  /** Called when a server has refused a request of a claim. */
-  refused(server: number, error: Error): void
+export type Answer = Vote | Error
+
+/** A claim, with its seat at each server. */
+export class Ballot {
+  readonly claim: Claim
+  readonly seats: readonly Seat[]
+  readonly #of: Electorate
+  /** The attempts that wait for the outcome (kind.ts). Each is called after every change. */
+  readonly attempts = new Set<() => void>()
+  /** The grant that the caller receives; undefined while the claim is not granted. */
+  granted: Granted | undefined
+  /** Whether the caller has received the grant. */
+  reported = false
+  /** Whether no caller wants the claim any more. */
+  over = false
+  /** The token that this client is writing to servers, so that a majority has the same token; otherwise undefined. */
+  token: number | undefined
+  /** The largest token that this client has asked servers to write; 0: none. */
+  raised = 0
+  /** Until when this client waits for missing votes although a majority has voted, in monotonic ms (`Ballots.#awaits`). */
+  awaitsUntil: number | undefined
+  /** The claim's ticket in the servers' queues; undefined: the claim is not queued. */
+  ticket: string | undefined
+  /** How often this client has given the claim's votes back, because they were too few. */
+  putBack = 0
+  /** How often this client has asked all servers for more votes since it last gave votes back. */
+  looks = 0
+
+  constructor(claim: Claim, of: Electorate) {
+    this.claim = claim
+    this.seats = of.members.map(() => new Seat())
+    this.#of = of
+  }
+
+  /**
+   * The time until which a majority has granted the claim, as far as this client knows; 0: no majority has granted it.
+   */
+  get until(): number {
+    const ends = this.votes().map(({ deadline }) => deadline)
+    return untilMajority(ends, this.#of.majority)
+  }
+
+  /** The valid votes for the claim whose leases have not ended. */
+  get live(): SeatVote[] {
+    return this.votes(this.#of.clock.now())
+  }
+
+  /** Returns the valid votes for the claim (`Vote.counted`) whose leases end after `from`. */
+  votes(from = Number.NEGATIVE_INFINITY): SeatVote[] {
+    const votes: SeatVote[] = []
+    for (const [i, { vote }] of this.seats.entries()) {
+      if (vote?.counted && vote.deadline > from && !this.#of.members[i]?.repeats) votes.push(vote)
+    }
+    return votes
+  }
+
+  /** Whether votes that do not count yet leave too few servers for a majority. */
+  get useless(): boolean {
+    const { members, majority } = this.#of
+    return this.seats.filter(({ vote }) => vote && !vote.counted).length > members.length - majority
+  }
 }
 
-export class Ballots implements BallotBox {
+export interface BallotsListener {
+  /** Called when a claim has been granted while no attempt waited for it. */
+  won(claim: Claim, grant: Granted): void
+  /** Called when a server has refused to run a request of a claim. */
+  denied(server: number, error: Error): void
+  /** Called when a claim in the queue has changed and is not granted (waiters.ts). */
+  waits(ballot: Ballot): void
+}
+
+export class Ballots implements Electorate {
   readonly places: readonly Place[]
   readonly members: readonly Member[]
   readonly majority: number
-  readonly clearing: Clearing
-  readonly looks: Looks
-  readonly #clock: Clock
+  readonly clock: Clock
   readonly #floor: Floor
+  readonly #waiterTtl: number
   readonly #listener: BallotsListener
   readonly #all = new Map<string, Ballot>()
   /** The claims by owner and lock. */
   readonly #sharing = new Map<string, Set<Ballot>>()
-  readonly #watchers = new Map<Ballot, Set<() => void>>()
+  /** The releases and withdrawals under way, each with the number of its server. */
+  readonly #leaving = new Map<Promise<void>, number>()
 
   constructor(places: readonly Place[], clock: Clock, floor: Floor, waiterTtl: number, listener: BallotsListener) {
     this.places = places
     this.members = places.map(({ member }) => member)
     this.majority = Math.floor(places.length / 2) + 1
-    this.#clock = clock
+    this.clock = clock
     this.#floor = floor
-    this.clearing = new Clearing(places, clock, waiterTtl, ballot => this.#forget(ballot))
-    this.looks = new Looks(this, clock, this.clearing)
+    this.#waiterTtl = waiterTtl
     this.#listener = listener
   }
 
@@ -92,31 +138,16 @@ export class Ballots implements BallotBox {
     return this.#all.get(id)
   }
 
-  /** Records that this client asks for a hold of `lease` ms on the lock of this key. */
-  asks(key: string, lease: number): void {
-    this.#listener.asks(key, lease)
-  }
-
   of(claim: Claim): Ballot {
     let ballot = this.#all.get(claim.id)
-    this.asks(claim.key, claim.lease)
     if (!ballot) {
-      ballot = new Ballot(claim, this, this.#clock)
+      ballot = new Ballot(claim, this)
       this.#all.set(claim.id, ballot)
       const same = sharedBy(claim)
       this.#sharing.set(same, (this.#sharing.get(same) ?? new Set()).add(ballot))
     }
     ballot.over = false
     return ballot
-  }
-
-  /** Calls `changed` after every change of the ballot, until the returned function is called. */
-  watch(ballot: Ballot, changed: () => void): () => void {
-    const watchers = this.#watchers.get(ballot) ?? new Set()
-    this.#watchers.set(ballot, watchers.add(changed))
-    return () => {
-      if (watchers.delete(changed) && watchers.size === 0) this.#watchers.delete(ballot)
-    }
   }
 
   /**
@@ -127,108 +158,121 @@ export class Ballots implements BallotBox {
     for (const ballot of [...this.#all.values()]) this.changed(ballot)
   }
 
+  // The requests of a claim.
+
   /**
-   * Sends a request of the claim to the server. If the server cannot be reached, a request of a new call is kept back
-   * until it can, and dropped as soon as no caller wants the claim any more.
+   * Sends a request of the claim to the server, after all earlier ones. If the server cannot be reached, a request of a
+   * new call is kept back until it can, and dropped as soon as no caller wants the claim any more. `answered` receives the
+   * answer, or the error.
    */
   ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void {
     const seat = ballot.seats[server] as Seat
+    const member = this.members[server] as Member
     const failed = (error: Error) => {
       answered?.(error)
       this.changed(ballot)
     }
-    if (seat.clearing) {
-      const cleared = () => {
-        // The caller has given up, and may have closed the client. If the server were asked now and granted the lock,
-        // nothing would take that grant back (I7).
-        if (ballot.over) failed(new Error('the caller no longer waits for the lock, so the server is not asked'))
-        else this.ask(ballot, server, mode, floor, answered)
-      }
-      const { trying, clearing } = seat
-      Promise.all([trying, clearing]).then(cleared, failed)
-      return
-    }
-    const member = this.members[server] as Member
-    const kept = (mode === 'try' || mode === 'queue') && member.outOfReach
-    const send = () => this.#send(ballot, server, mode, floor, answered)
-    if (kept) seat.drops.push(member.keep(send, failed))
-    else send()
+    seat.whenFree(error => {
+      if (error) return failed(error)
+      // The caller has given up, and may have closed the client. If the server were asked now and granted the lock,
+      // nothing would take that grant back (I7).
+      if (ballot.over) return failed(new Error('the caller no longer waits for the lock, so the server is not asked'))
+      seat.busy = true
+      if ((mode !== 'try' && mode !== 'queue') || !member.outOfReach)
+        return this.#send(ballot, server, mode, floor, answered)
+      member.keep(seat, error => {
+        if (!error) return this.#send(ballot, server, mode, floor, answered)
+        seat.free(error)
+        failed(error)
+      })
+    })
   }
 
   #send(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void {
     const seat = ballot.seats[server] as Seat
-    const { touched } = seat
-    seat.asked += 1
     const { member, vote } = this.places[server] as Place
     // A connection that rejects requests at once sends none.
-    seat.touched ||= !member.rejects
-    const sent = this.#clock.now()
+    if (!member.rejects) seat.happens('asks')
+    const sent = this.clock.now()
     const settled = (answer: Answer) => {
-      seat.asked -= 1
-      seat.heard = sent
-      // A server that refuses a 'try' keeps neither a vote nor a queue entry for the claim. So nothing has to be taken
-      // back from it, and a client that is refused sends each server only one request (I9).
-      const refused = mode === 'try' && answer && 'granted' in answer && !answer.granted
-      if (refused && !touched && !seat.vote && !seat.clearing && seat.asked === 0) seat.touched = false
-      const denied = answer instanceof Error && isFinal(answer.cause)
-      seat.refusing = denied && (seat.refusing || !touched)
-      if (denied) this.#listener.refused(server, answer)
-      else if (!(answer instanceof Error)) member.refusal = undefined
       this.#answered(ballot, server, answer, mode, sent)
       answered?.(answer)
+      seat.free(answer instanceof Error ? answer : undefined)
       this.changed(ballot)
-      if (seat.asked > 0) return
-      seat.lost = 0
-      seat.idle?.()
+      this.#forget(ballot)
     }
     const returned = mode === 'place' ? seat.vote?.token : undefined
-    if (returned !== undefined) {
-      seat.vote = undefined
-      seat.returned = returned
-    }
+    if (returned !== undefined) seat.lose()
     vote(ballot.claim, mode, floor, returned).then(settled, settled)
   }
 
-  /** Records that the server has granted the claim, or confirmed the grant, with a lease of `lease` ms. */
-  voted(ballot: Ballot, server: number, grant: Granted, lease = ballot.claim.lease): void {
+  #answered(ballot: Ballot, server: number, answer: Answer, mode: VoteMode, sent: number): void {
     const seat = ballot.seats[server] as Seat
-    // The claim is already being taken back or released, and that also ends this grant. A separate `leave` for this
-    // grant could make the release report that there was no hold (I5): if the server does not know the script of the
-    // release yet, the release is sent again, and the `leave` may run first.
-    if (seat.clearing || seat.releasing) return
-    if (grant.token <= seat.returned) return
-    seat.touched = true
-    if (ballot.over) {
-      this.clearing.clear(ballot, server)
+    const attempt = mode === 'try' || mode === 'queue'
+    if (answer instanceof Error) {
+      const denied = isFinal(answer.cause)
+      if (denied) this.#listener.denied(server, answer)
+      seat.happens(denied ? 'denies' : 'fails')
+      // It is unknown whether the server has run the request. If the request replaces the vote's token, the token is
+      // unknown, too.
+      if (!attempt) seat.lose()
       return
     }
-    const { vote } = seat
-    const { epoch, keepsSince } = (this.places[server] as Place).member
-    const confirms = vote !== undefined && seat.counted && seat.epoch === epoch
-    seat.counted = ballot.granted ? grant.token === ballot.granted.token : confirms || ballot.counts(server)
-    seat.epoch = epoch
-    seat.keepsSince = keepsSince
-    // An answer that only confirms the vote, or only changes its token, is not a new grant. So the vote keeps its
-    // `via`.
-    const via = vote && (vote.token === grant.token || seat.agreeing) ? vote.via : grant.via
-    const now = this.#clock.now()
-    const asked = grant.deadline - lease * DRIFT
-    const deadline = vote && grant.ends !== undefined ? confirmedDeadline(vote, grant.ends, asked, now) : asked
-    seat.vote = { granted: true, token: grant.token, via, deadline }
-    seat.latest = Math.max(seat.latest, grant.token)
-    seat.votedAt = now
+    ;(this.members[server] as Member).refusal = undefined
+    if (answer?.granted) {
+      if (mode === 'queue' && answer.via !== 'reentry') seat.ticket ??= answer.token
+      if (answer.token > seat.lost) this.voted(ballot, server, answer, { confirms: !attempt })
+    } else if (answer) {
+      if (mode === 'queue') seat.ticket = Number(answer.ticket)
+      this.refused(ballot, server, answer, answer.position)
+    } else if (seat.vote && seat.vote.at < sent) seat.lose()
+    if (ballot.over) this.leave(ballot, server).catch(() => {})
   }
 
-  refused(ballot: Ballot, server: number, { sent, clock, ttl, holder }: Refusal, position = 0): void {
+  /**
+   * Records that the server has granted the claim, or confirmed the grant, with a lease of `lease` ms. `confirms`: the
+   * answer at most changes the token of the vote.
+   */
+  voted(
+    ballot: Ballot,
+    server: number,
+    grant: Granted,
+    { lease = ballot.claim.lease, confirms = false }: { lease?: number; confirms?: boolean } = {},
+  ): void {
     const seat = ballot.seats[server] as Seat
-    const begun = Math.min(sent - ttl, holder?.since ?? sent)
-    this.#listener.says(ballot.claim.key, server, ttl, begun)
-    if (seat.clearing) return
-    seat.seen = { sent, clock, begun, ends: this.#clock.now() + ttl * (1 + DRIFT) }
+    // What ends the claim here also ends this grant. A separate `leave` could make the release report that there was no
+    // hold (I5): if the server does not know the script of the release yet, the release is sent again, behind the `leave`.
+    if (seat.state === 'leaving') return
+    seat.happens('grants')
+    if (ballot.over) return void this.leave(ballot, server).catch(() => {})
+    const { vote } = seat
+    const { epoch, counts } = this.members[server] as Member
+    const now = this.clock.now()
+    const asked = grant.deadline - lease * DRIFT
+    const { token } = grant
+    seat.latest = Math.max(seat.latest, token)
+    seat.vote = {
+      token,
+      // An answer that only confirms the vote, or only changes its token, is no new grant.
+      via: vote && (vote.token === token || confirms) ? vote.via : grant.via,
+      deadline: vote && grant.ends !== undefined ? confirmedDeadline(vote, grant.ends, asked, now) : asked,
+      at: now,
+      epoch,
+      counted: ballot.granted
+        ? token === ballot.granted.token
+        : (vote?.counted === true && vote.epoch === epoch) || counts === true,
+    }
+  }
+
+  /** Records that the server has refused the claim, or queued it at `position`. */
+  refused(ballot: Ballot, server: number, { sent, clock }: Pick<Refused, 'sent' | 'clock'>, position = 0): void {
+    const seat = ballot.seats[server] as Seat
+    if (seat.state === 'leaving') return
+    seat.refused = { sent, clock }
     seat.position = position
-    // A vote that arrived after the request was sent may be newer than this refusal. It may have come in a message
-    // while the request was under way. Only an older vote is removed.
-    if (seat.vote && seat.votedAt < sent) seat.vote = undefined
+    // A vote that has come in a message while the request was under way may be newer than this refusal.
+    if (seat.vote && seat.vote.at < sent) seat.lose()
+    if (!seat.vote) seat.happens(position > 0 ? 'queues' : 'refuses')
   }
 
   /**
@@ -240,106 +284,40 @@ export class Ballots implements BallotBox {
     ballot.ticket ??= ticket
     if (!ballot.granted) return
     ballot.reported = false
-    if (ballot.until <= this.#clock.now()) ballot.granted = undefined
+    if (ballot.until <= this.clock.now()) ballot.granted = undefined
   }
 
-  /**
-   * Called when a message of the server has reported that the hold is lost. An answer that is under way may be older than
-   * this message.
-   */
+  /** Called when a message of the server has reported that the hold is lost. The answer under way may be older. */
   taken(server: number, id: string, token: number): void {
     const seat = this.#all.get(id)?.seats[server]
     if (!seat) return
-    if (seat.asked > 0) seat.lost = Math.max(seat.lost, token)
+    if (seat.busy) seat.lost = Math.max(seat.lost, token)
     if (!seat.vote || seat.vote.token > token) return
-    seat.vote = undefined
-    seat.goneAt = this.#clock.now()
-  }
-
-  /** Takes the claim back from every server. Resolves once a majority has neither a vote nor a queue entry for it. */
-  end(ballot: Ballot): Promise<void> {
-    ballot.over = true
-    ballot.granted = ballot.token = ballot.ticket = ballot.awaitsSince = undefined
-    ballot.awaiting?.cancel()
-    ballot.reported = false
-    this.changed(ballot)
-    const clears = ballot.seats.map((_, i) => this.clearing.clear(ballot, i))
-    // `#forget` comes after the calls of `clear`, so that it keeps the ballot while the claim is being taken back. A
-    // new attempt with the same claim finds this ballot, and waits until the claim has been taken back.
-    this.#forget(ballot)
-    return mostOf(clears, this.majority)
-  }
-
-  /**
-   * Takes a lost hold back from every server, in the next turn of the event loop. By then the holder has been notified.
-   * If the votes were given back earlier, another client could get the lock with them while the holder still works (I1,
-   * I8).
-   */
-  endLost(ballot: Ballot): void {
-    const ended = new Promise<void>(resolve => {
-      this.#clock.after(0, () => {
-        this.end(ballot).catch(() => {})
-        resolve()
-      })
-    })
-    for (const i of this.places.keys()) this.clearing.releasing(i, ended.then())
-  }
-
-  /** Records that the hold has been released on this server. */
-  released(ballot: Ballot, server: number): void {
-    const seat = ballot.seats[server] as Seat
-    seat.drop()
-    seat.vote = undefined
-    // If a request is still unanswered, the server may run it after the release.
-    if (seat.asked > 0) this.clearing.clear(ballot, server)
-    else seat.touched = false
-    this.#forget(ballot)
+    seat.lose()
+    seat.goneAt = this.clock.now()
   }
 
   /** Records that a release by this client has made one of its own waiters the holder on this server. */
   succeeded(server: number, { key, id }: HoldName, grant: Granted): void {
     const ballot = this.#all.get(id)
-    if (!ballot) {
-      const { kind } = this.places[server] as Place
-      kind.giveBack({ key, id }).catch(() => {})
-      return
-    }
+    if (!ballot) return void this.places[server]?.kind.giveBack({ key, id }).catch(() => {})
     this.voted(ballot, server, grant)
     this.changed(ballot)
   }
 
-  #answered(ballot: Ballot, server: number, answer: Answer, mode: VoteMode, sent: number): void {
-    const seat = ballot.seats[server] as Seat
-    // Answers come in the order of their requests, so no older answer can follow. (`Looks` ignores those of heartbeats.)
-    if (mode === 'place') seat.returned = 0
-    if (answer instanceof Error) {
-      // It is unknown whether the server has run the request. If the request replaces the vote's token, the token is
-      // unknown, too.
-      if (mode !== 'try' && mode !== 'queue') seat.vote = undefined
-      if (ballot.over) this.clearing.clear(ballot, server)
-    } else if (answer?.granted) {
-      this.#listener.says(ballot.claim.key, server)
-      if (mode === 'queue' && answer.via !== 'reentry') seat.ticket ??= answer.token
-      if (answer.token > seat.lost) this.voted(ballot, server, answer)
-    } else if (answer) {
-      if (mode === 'queue') seat.ticket = Number(answer.ticket)
-      if ((mode === 'queue' || mode === 'place') && ballot.over && !seat.clearing) this.clearing.clear(ballot, server)
-      else this.refused(ballot, server, answer, answer.position)
-    } else if (seat.vote && seat.votedAt < sent) seat.vote = undefined
-  }
+  // The election.
 
   changed(ballot: Ballot): void {
     this.#askYoung(ballot)
     this.#elect(ballot)
-    // A vote that arrives after the grant may have another token. `#agree` replaces that token.
+    // A vote that arrives after the grant may have another token, which is replaced.
     if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)
-    else this.looks.order(ballot)
-    const watchers = this.#watchers.get(ballot)
-    if (watchers) for (const changed of [...watchers]) changed()
+    else this.#order(ballot)
+    if (ballot.attempts.size > 0) for (const judge of [...ballot.attempts]) judge()
     else if (ballot.granted && !ballot.reported) {
       ballot.reported = true
       this.#listener.won(ballot.claim, ballot.granted)
-    } else if (ballot.ticket !== undefined && !ballot.granted && !ballot.over) this.looks.hope(ballot)
+    } else if (ballot.ticket !== undefined && !ballot.granted && !ballot.over) this.#listener.waits(ballot)
   }
 
   /** Grants the claim if a majority has voted with the same token. If their tokens differ, makes the servers agree. */
@@ -347,30 +325,17 @@ export class Ballots implements BallotBox {
     if (ballot.over || ballot.granted) return
     const { token: before, claim } = ballot
     ballot.token = undefined
-    if (ballot.voted < this.majority) return
     // A server whose vote has lapsed may have granted the lock to another claim since, so only live votes count.
     const votes = ballot.live
-    if (votes.length < this.majority || this.#awaitsRefusals(ballot)) return
+    if (votes.length < this.majority) return
     const shared = this.sharedToken(ballot)
     const token = shared ?? Math.max(this.#raised(ballot), commonToken(votes, this.majority))
     const agreed = votes.filter(vote => vote.token === token)
     if (agreed.length >= this.majority) {
-      const deadline = untilMajority(
-        agreed.map(vote => vote.deadline),
-        this.majority,
-      )
-      ballot.granted = { granted: true, token, deadline, via: viaOf(votes) }
-      const starts = ballot.seats.flatMap(({ vote, keepsSince }) => (vote?.token === token ? [-keepsSince] : []))
-      ballot.keepsSince = -untilMajority(starts, this.majority)
-      ballot.putBack = ballot.looks = 0
-      ballot.awaiting?.cancel()
-      tellOutcome(ballot.claim, 'granted', before !== undefined)
-      for (const seat of ballot.seats) seat.counted = seat.vote?.token === token
-    } else if (
-      shared !== undefined ||
-      claim.owner === claim.id ||
-      !this.#awaits(ballot, SHARING, ({ vote }) => !vote)
-    ) {
+      const ends = agreed.map(({ deadline }) => deadline)
+      this.#grant(ballot, token, untilMajority(ends, this.majority), votes)
+      tellOutcome(claim, 'granted', before !== undefined)
+    } else if (shared !== undefined || claim.owner === claim.id || !this.#awaits(ballot)) {
       ballot.token = token
       // Servers that are asked to raise their token may have it before they answer. So from now on, a smaller token is
       // no longer granted, although a majority may vote with it: soon no majority would have it.
@@ -385,12 +350,15 @@ export class Ballots implements BallotBox {
    */
   grantLapsed(ballot: Ballot): void {
     const votes = ballot.votes()
-    ballot.granted = {
-      granted: true,
-      token: commonToken(votes, this.majority),
-      deadline: ballot.until,
-      via: viaOf(votes),
-    }
+    this.#grant(ballot, commonToken(votes, this.majority), ballot.until, votes)
+  }
+
+  #grant(ballot: Ballot, token: number, deadline: number, votes: readonly SeatVote[]): void {
+    const via = (['reentry', 'expiry', 'handoff'] as const).find(each => votes.some(vote => vote.via === each))
+    ballot.granted = { granted: true, token, deadline, via: via ?? 'immediate' }
+    ballot.putBack = ballot.looks = 0
+    ballot.awaitsUntil = undefined
+    for (const { vote } of ballot.seats) if (vote) vote.counted = vote.token === token
   }
 
   /**
@@ -399,14 +367,40 @@ export class Ballots implements BallotBox {
    * may be the only ones that know of the latest grant.
    */
   #agree(ballot: Ballot, token: number, lower: boolean): void {
-    for (const [i, seat] of ballot.seats.entries()) {
-      const { vote } = seat
-      if (!vote || vote.token === token || seat.agreeing || (vote.token > token && !lower)) continue
-      seat.agreeing = true
-      this.ask(ballot, i, vote.token < token ? 'raise' : 'same', token, () => {
-        seat.agreeing = false
-      })
+    for (const [i, { vote, busy }] of ballot.seats.entries()) {
+      if (!vote || busy || vote.token === token || (vote.token > token && !lower)) continue
+      this.ask(ballot, i, vote.token < token ? 'raise' : 'same', token)
     }
+  }
+
+  /**
+   * Makes the servers agree on the order of waiters (I3). Two requests that cross on their way get different tickets on
+   * each server: server 1 queues A before B, server 2 queues B before A. When the lock becomes free, each of the two
+   * servers votes for its own first waiter. If only these two servers are alive, neither waiter gets a majority.
+   *
+   * So as soon as the join is answered, every server is told the latest of the claim's tickets. All servers then have
+   * the same ticket for each claim, and so the same order. A vote that a server gave by an earlier ticket may belong to
+   * a claim that is before this one by now. So such a vote is given back, and the claim queues again with its ticket.
+   */
+  #order(ballot: Ballot): void {
+    const { ticket, over, attempts, token, seats } = ballot
+    if (ticket === undefined || over || attempts.size > 0 || token !== undefined) return
+    for (const [i, seat] of seats.entries())
+      if (seat.ticket !== undefined && seat.ticket !== Number(ticket)) this.place(ballot, i)
+  }
+
+  /** Gives back a vote of the server, if there is one, and queues the claim there with its ticket. */
+  place(ballot: Ballot, server: number): void {
+    const seat = ballot.seats[server] as Seat
+    if (seat.busy) return
+    const ticket = Number(ballot.ticket)
+    const { vote } = seat
+    this.ask(ballot, server, 'place', ticket, answer => {
+      // If the server does not answer, the next heartbeat sends the ticket. If the server has voted in the meantime by
+      // the earlier ticket, `#order` gives this vote back, too.
+      if (answer instanceof Error) seat.ticket = undefined
+      else if (vote || !answer?.granted) seat.ticket = ticket
+    })
   }
 
   /**
@@ -416,7 +410,7 @@ export class Ballots implements BallotBox {
   sharedToken(ballot: Ballot): number | undefined {
     for (const other of this.#others(ballot)) {
       const token = other.granted?.token ?? other.token
-      if (!other.over && token !== undefined && other.until > this.#clock.now()) return token
+      if (!other.over && token !== undefined && other.until > this.clock.now()) return token
     }
     return undefined
   }
@@ -434,36 +428,25 @@ export class Ballots implements BallotBox {
   }
 
   /**
-   * A server that was started lately may have lost a hold that another server still has. If the other server's refusal
-   * came after the grant, it would be too late (`mayHaveForgotten`). So this client waits for the missing answers.
+   * Returns whether this client waits for missing votes before it makes the servers agree, for at most SHARING ms. At the
+   * same moment, another client may get the lock for the same owner. All holds of an owner have the same token, so both
+   * clients have to choose the same one. They do so if both know the votes of all servers.
    */
-  #awaitsRefusals(ballot: Ballot): boolean {
-    const lately = this.#clock.now() - LATELY
-    if (!ballot.seats.some(({ vote, counted, keepsSince }) => vote && counted && keepsSince > lately)) return false
-    return this.#awaits(ballot, REFUSING, ({ vote, asked }) => !vote && asked > 0)
-  }
-
-  /**
-   * Returns whether this client waits for missing answers before it grants the claim, for at most `most` ms. `missing`
-   * returns whether the answer of a server is missing.
-   *
-   * One reason to wait: at the same moment, another client may get the lock for the same owner. All holds of an owner
-   * have the same token, so both clients have to choose the same one. They do so if both know the votes of all servers.
-   */
-  #awaits(ballot: Ballot, most: number, missing: (seat: Seat) => boolean): boolean {
+  #awaits(ballot: Ballot): boolean {
     // A connection that is being made for the first time will probably be up soon.
     const awaited = ({ up, problem, away }: Member) => (up ? !problem : !away)
-    if (!ballot.seats.some((seat, i) => missing(seat) && awaited(this.members[i] as Member))) return false
-    ballot.awaitsSince ??= this.#clock.now()
-    const left = ballot.awaitsSince + most - this.#clock.now()
-    ballot.awaiting?.cancel()
-    if (left > 0) ballot.awaiting = this.#clock.after(left, () => this.changed(ballot))
-    return left > 0
+    if (!ballot.seats.some(({ vote }, i) => !vote && awaited(this.members[i] as Member))) return false
+    const now = this.clock.now()
+    if (ballot.awaitsUntil === undefined) {
+      ballot.awaitsUntil = now + SHARING
+      this.clock.after(SHARING, () => this.changed(ballot))
+    }
+    return ballot.awaitsUntil > now
   }
 
   /**
    * Makes early votes valid once the votes of their servers count. A vote is early if the server gave it while its
-   * votes did not count (`Standing`). This method first renews the vote, because most of its lease may have passed.
+   * votes did not count (`Eligibility`). This method first renews the vote, because most of its lease may have passed.
    * Then it raises the token of the vote to the floor. This is necessary because the server may have lost its data: the
    * token of the vote may be smaller than a token that the server had issued before (I2). Meanwhile a heartbeat may make
    * the vote valid, too. But from now on, the claim is granted with no smaller token than the floor: the server would
@@ -471,35 +454,152 @@ export class Ballots implements BallotBox {
    */
   #askYoung(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
-    for (const [i, seat] of ballot.seats.entries()) {
-      if (!seat.vote || seat.counted || seat.agreeing || !ballot.counts(i)) continue
-      const { epoch, standing } = this.members[i] as Member
-      if (seat.epoch === epoch && standing.countedAt(seat.votedAt, ballot.claim.key)) {
-        seat.counted = true
-        seat.keepsSince = standing.keepsSince
+    const { claim, seats } = ballot
+    for (const [i, seat] of seats.entries()) {
+      const { vote, busy } = seat
+      const { epoch, counts, eligibility } = this.members[i] as Member
+      if (!vote || vote.counted || !counts) continue
+      if (vote.epoch === epoch && eligibility.countedAt(vote.at)) {
+        vote.counted = true
         continue
       }
       const floor = this.#floor.next
-      // The floor is unknown, because no server's clock has been read yet. Once a clock has been read, `changed` calls
-      // this method again.
-      if (floor === 0) return
-      seat.agreeing = true
+      // The floor is unknown while no server's clock has been read. Once one has been read, `changed` is called again.
+      if (busy || floor === 0) continue
       ballot.raised = Math.max(ballot.raised, floor)
-      const raise = () => {
-        this.ask(ballot, i, 'raise', floor, () => {
-          seat.agreeing = false
-        })
-      }
-      const hold = { key: ballot.claim.key, id: ballot.claim.id }
+      seat.busy = true
       const { kind } = this.places[i] as Place
-      kind.renew([{ hold, token: seat.vote.token, ms: ballot.claim.lease }]).then(raise, raise)
+      const raise = () => {
+        // Next, before all that waits for the server.
+        seat.nextWhenFree(() => this.ask(ballot, i, 'raise', floor))
+        seat.free()
+      }
+      kind.renew([{ hold: { key: claim.key, id: claim.id }, token: vote.token, ms: claim.lease }]).then(raise, raise)
     }
   }
 
+  // The end of a claim.
+
+  /** Takes the claim back from every server. Resolves once a majority has neither a vote nor a queue entry for it. */
+  end(ballot: Ballot): Promise<void> {
+    this.finish(ballot)
+    this.changed(ballot)
+    const left = ballot.seats.map((_, i) => this.leave(ballot, i))
+    this.#forget(ballot)
+    return mostOf(left, this.majority)
+  }
+
+  /** Records that no caller wants the claim any more. */
+  finish(ballot: Ballot): void {
+    ballot.over = true
+    ballot.granted = ballot.token = ballot.awaitsUntil = ballot.ticket = undefined
+    ballot.reported = false
+  }
+
+  /**
+   * Takes a lost hold back from every server, in the next turn of the event loop. By then the holder has been notified.
+   * If the votes were given back earlier, another client could get the lock with them while the holder still works (I1,
+   * I8).
+   */
+  endLost(ballot: Ballot): void {
+    const ended = new Promise<void>(resolve => {
+      this.clock.after(0, () => {
+        this.end(ballot).catch(() => {})
+        resolve()
+      })
+    })
+    for (const i of this.places.keys()) this.#follow(ended.then(), i)
+  }
+
+  /**
+   * Takes the claim back from one server: its vote and its place in the queue. With `release`, a vote is released. If an
+   * attempt fails, it is repeated in the background until the claim has lapsed. But the returned promise settles with the
+   * current attempt, so that a caller does not wait long for a server that fails again and again.
+   */
+  leave(ballot: Ballot, server: number, release?: () => Promise<void>): Promise<void> {
+    const seat = ballot.seats[server] as Seat
+    if ((this.members[server] as Member).drop(seat)) seat.free()
+    if (seat.leaving) return seat.leaving
+    seat.vote = seat.refused = undefined
+    if (seat.state === 'nothing' && !seat.busy) return Promise.resolve()
+    const pointless = this.clock.now() + ballot.claim.lease + this.#waiterTtl
+    seat.leaving = new Promise((resolve, reject) => {
+      seat.nextWhenFree(error => {
+        this.#leave(ballot, server, pointless, resolve, reject, release)
+        if (error) reject(error)
+      })
+    })
+    this.#follow(seat.leaving, server)
+    return seat.leaving
+  }
+
+  #leave(
+    ballot: Ballot,
+    server: number,
+    pointless: number,
+    resolve: () => void,
+    reject: (error: Error) => void,
+    release?: () => Promise<void>,
+  ): void {
+    const seat = ballot.seats[server] as Seat
+    const { member, kind } = this.places[server] as Place
+    const { epoch } = member
+    const hopeless = seat.state === 'denied'
+    const left = () => {
+      seat.happens('left')
+      seat.leaving = undefined
+      resolve()
+      seat.free()
+      this.#forget(ballot)
+    }
+    // The server has refused the request that was under way.
+    if (seat.state === 'nothing') return left()
+    seat.happens('leaves')
+    seat.busy = true
+    seat.vote = undefined
+    const again = () => {
+      seat.leaving = new Promise((resolve, reject) => this.#leave(ballot, server, pointless, resolve, reject))
+      this.#follow(seat.leaving, server)
+    }
+    const failed = (error: Error) => {
+      reject(error)
+      if (release) return again()
+      const final = hopeless && isFinal(error.cause)
+      if (final || error instanceof LockClosedError || this.clock.now() >= pointless) return left()
+      seat.refuse(error)
+      this.clock.after(PAUSE, again)
+    }
+    const answered = () => {
+      if (release || member.epoch === epoch) left()
+      else this.clock.after(PAUSE, left)
+    }
+    const asked = release ? release() : kind.leave(ballot.claim)
+    asked.then(answered, failed)
+  }
+
+  /**
+   * Resolves once all claims are taken back and all releases are answered. Does not wait for servers that are not
+   * connected, or that have refused the latest attempt to take a claim back.
+   */
+  async rest(): Promise<void> {
+    for (;;) {
+      const under = [...this.#leaving].filter(([, server]) => this.members[server]?.up)
+      if (under.length === 0) return
+      await Promise.allSettled(under.map(([leaving]) => leaving))
+    }
+  }
+
+  /** Makes `rest` wait for what leaves a server. Its caller waits only for a majority of the servers. */
+  #follow(leaving: Promise<void>, server: number): void {
+    const over = () => void this.#leaving.delete(leaving)
+    this.#leaving.set(leaving, server)
+    leaving.then(over, over)
+  }
+
   #forget(ballot: Ballot): void {
-    const { claim, over, polls, seats } = ballot
-    if (!over || polls > 0) return
-    for (const { clearing, asked } of seats) if (clearing || asked > 0) return
+    const { claim, over, attempts, seats } = ballot
+    if (!over || attempts.size > 0) return
+    for (const { leaving, busy } of seats) if (leaving || busy) return
     if (this.#all.get(claim.id) === ballot) this.#all.delete(claim.id)
     const same = this.#sharing.get(sharedBy(claim))
     if (same?.delete(ballot) && same.size === 0) this.#sharing.delete(sharedBy(claim))
@@ -508,4 +608,49 @@ export class Ballots implements BallotBox {
 
 function sharedBy({ key, owner }: Claim): string {
   return `${owner} ${key}`
+}
+
+/**
+ * Returns the time until which a majority of the servers has a hold; 0 if no majority has it. `ends` are the times at
+ * which the hold ends on the servers that have it.
+ */
+export function untilMajority(ends: readonly number[], majority: number): number {
+  return ends.length < majority ? 0 : [...ends].sort((a, b) => b - a)[majority - 1]!
+}
+
+/**
+ * Returns the token for a grant with these votes: the one with which a majority has voted, or the largest of them. Once a
+ * majority of the servers has this token, every later grant by any majority has a larger one.
+ */
+function commonToken(votes: readonly SeatVote[], majority: number): number {
+  const tokens = votes.map(({ token }) => token)
+  const most = tokens.find(token => tokens.filter(same => same === token).length >= majority)
+  return most ?? Math.max(...tokens)
+}
+
+/**
+ * Returns the new deadline of a vote that the server has confirmed: the end of the lease as the server reports it
+ * (`ends`), minus a margin for the drift of the clocks. But the deadline is never later than the end of the longest
+ * lease that this client has asked for. For the present request, that end is `asked`. If an earlier renewal asked for
+ * more, that end is the present deadline of the vote.
+ */
+function confirmedDeadline(vote: SeatVote, ends: number, asked: number, now: number): number {
+  return Math.min(ends - (ends - now) * DRIFT, Math.max(asked, vote.deadline))
+}
+
+/**
+ * `granted`: a majority has voted; `secondRound` tells whether its servers had to agree on a token first. `refused`: no
+ * server has voted for this claim. `split`: only a minority has voted for it, so perhaps no claim has a majority.
+ * `failed`: no majority has answered.
+ */
+type Outcome = 'granted' | 'refused' | 'split' | 'failed'
+
+const polls = channel('redis-baton:poll')
+
+/**
+ * Publishes the outcome of each poll of all servers on `node:diagnostics_channel` as `redis-baton:poll`. A subscriber
+ * sees, for instance, how often votes are split. Without a subscriber, nothing is published.
+ */
+export function tellOutcome({ key, label }: Claim, outcome: Outcome, secondRound = false): void {
+  if (polls.hasSubscribers) polls.publish({ key, label, outcome, secondRound })
 }

@@ -30,7 +30,7 @@ import { type Ids, randomIds } from '../../redis/ids.ts'
 import { Keys, Namespace } from '../../redis/keys.ts'
 import type { LinkListener } from '../../redis/link.ts'
 import type { Settings } from '../../settings.ts'
-import type { Quorum } from './quorum.ts'
+import type { Quorum } from './backend.ts'
 
 /** What is loaded: a promise of it, and the thing itself once it is there. */
 class Late<T> {
@@ -61,6 +61,7 @@ export class LateQuorum implements Backend {
   readonly #names: Namespace
   readonly #quorum: Late<Quorum>
   readonly #listener: LinkListener
+  readonly #longestLease: number
   #closed = false
 
   constructor(sources: readonly RedisSource[], settings: Settings, clock: Clock, listener: LinkListener) {
@@ -73,8 +74,9 @@ export class LateQuorum implements Backend {
     const [{ keyPrefix, cluster }] = clients as [(typeof clients)[0]]
     this.#names = new Namespace(`${keyPrefix}${settings.prefix}:`, cluster)
     this.#listener = listener
+    this.#longestLease = settings.lease
     const { ids } = this
-    const load = import('./quorum.ts')
+    const load = import('./backend.ts')
     this.#quorum = new Late(load.then(({ Quorum }) => new Quorum(sources, settings, clock, listener, ids)))
   }
 
@@ -90,8 +92,8 @@ export class LateQuorum implements Backend {
     return this.#quorum.value?.answeredAt ?? Number.NEGATIVE_INFINITY
   }
 
-  trouble(key?: string): Error | undefined {
-    return this.#quorum.value?.trouble(key)
+  trouble(): Error | undefined {
+    return this.#quorum.value?.trouble()
   }
 
   open(): void {
@@ -124,7 +126,10 @@ export class LateQuorum implements Backend {
     if (kind.name !== '')
       throw new LockArgumentError('kind', kind.name, 'a mutex, the only kind of lock that a quorum has so far')
     const made = this.#quorum.call(async quorum => quorum.make(kind, warn).kind as unknown as Kind<LockState>)
-    return { keys: new Keys(this.#names, kind), kind: new LateKind(new Late(made)) as unknown as Kind<State> }
+    return {
+      keys: new Keys(this.#names, kind),
+      kind: new LateKind(new Late(made), this.#longestLease) as unknown as Kind<State>,
+    }
   }
 
   channels(keys: Keys): Channels {
@@ -154,11 +159,13 @@ class LateKind implements Kind<LockState> {
   readonly shared = false
   readonly reentrant = true
   readonly lacks = ['maxWaiters', 'rejectLate'] as const
+  readonly longestLease: number
   readonly inspection: Inspection<LockState>
   readonly #kind: Late<Kind<LockState>>
 
-  constructor(kind: Late<Kind<LockState>>) {
+  constructor(kind: Late<Kind<LockState>>, longestLease: number) {
     this.#kind = kind
+    this.longestLease = longestLease
     this.inspection = {
       inspect: key => kind.call(({ inspection }) => inspection.inspect(key)),
       isLocked: key => kind.call(({ inspection }) => inspection.isLocked(key)),
@@ -189,10 +196,6 @@ class LateKind implements Kind<LockState> {
 
   renew(asked: readonly Prolonging[]) {
     return this.#kind.call(kind => kind.renew(asked))
-  }
-
-  shortfall(hold: HoldName, ms: number) {
-    return this.#kind.value?.shortfall?.(hold, ms)
   }
 
   raised(first: HoldName, longer: HoldName): number {

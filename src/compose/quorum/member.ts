@@ -1,16 +1,11 @@
-/**
- * One of the servers of a quorum: its connections, the requests that wait until it can be reached, its mutex, and whether
- * its votes count (`Standing`).
- */
-import type { Redis } from 'ioredis'
+/** One of the servers of a quorum: its connections, the requests that wait until it can be reached, and its mutex. */
 import { awake, type Clock, type Timer } from '../../clock.ts'
 import { LockClosedError, LockConnectionError, LockError } from '../../errors.ts'
 import type { Kind } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
-import type { Connection } from '../../redis/connection.ts'
 import type { Keys } from '../../redis/keys.ts'
 import type { Server } from '../../redis/server.ts'
-import { DRIFT, type Leases } from './leases.ts'
+import type { Eligibility } from './eligibility.ts'
 
 /** A server that leaves requests unanswered and sends nothing for this many ms is reported as unusable. */
 const SILENT = 500
@@ -22,54 +17,41 @@ const RECHECK = 100
 /** A request that is kept back. */
 interface Kept {
   readonly since: number
-  readonly send: () => void
-  readonly failed: (error: Error) => void
+  readonly turn: (error?: Error) => void
 }
-
-/** What a server reports about itself. */
-interface Account {
-  /** The latest time at which the server may have lost data, in ms of this client's clock. −∞: it loses none. */
-  readonly since: number
-  /** The id that the server has given itself at its start. A cluster has one for each master. */
-  readonly runs: readonly string[]
-  /** The server that this one copies, if it is a replica. */
-  readonly copies: string | undefined
-}
-
-/** How long the client waits before it asks a server again that is still loading its data, in ms. */
-const LOADING = 100
-/** The first and the longest pause before a server is asked again that has not said whether its votes count, in ms. */
-const AGAIN = { first: 100, longest: 5_000 }
-/** While the votes of a server do not count yet, waiters are checked this often, in ms. */
-const CHECK = 1_000
 
 export class Member {
   readonly index: number
   /** The server's number and address, for errors and events. */
   readonly name: string
   readonly server: Server
-  readonly standing: Standing
-  /** The problems of this server that have been reported (`isNews`). */
-  readonly #told = new Set<string>()
-  /** The one of them that is over when the server is connected again. */
-  #passing: string | undefined
+  readonly eligibility: Eligibility
   /** Why there is no connection; undefined: one is being made, and will probably be up soon. */
   down: Error | undefined
   /** How often a connection was lost or could not be made. Each time, the server may have been restarted. */
   epoch = 0
   /** The server's refusal of the latest request that it has answered. */
   refusal: Error | undefined
+  /** The problems that have been reported since the server was last connected (`isNews`). */
+  readonly #told = new Set<string>()
   readonly #clock: Clock
   readonly #outageTimeout: number
-  /** The requests that are kept back, oldest first. */
-  readonly #kept = new Set<Kept>()
+  /** The requests that are kept back, oldest first, by what they are for. */
+  readonly #kept = new Map<object, Kept>()
   #timer: Timer | undefined
 
-  constructor(index: number, name: string, server: Server, standing: Standing, clock: Clock, outageTimeout: number) {
+  constructor(
+    index: number,
+    name: string,
+    server: Server,
+    eligibility: Eligibility,
+    clock: Clock,
+    outageTimeout: number,
+  ) {
     this.index = index
     this.name = name
     this.server = server
-    this.standing = standing
+    this.eligibility = eligibility
     this.#clock = awake(clock)
     this.#outageTimeout = outageTimeout
   }
@@ -85,25 +67,27 @@ export class Member {
 
   /**
    * Keeps a request back while the server is out of reach. So requests do not pile up in front of an absent server, and
-   * nothing has to be taken back from it when their callers no longer need its answer. Calls `send` when the server can
-   * be reached, and `failed` if it is out of reach for `outageTimeout` (I6). Returns a function that drops the request.
+   * nothing has to be taken back from it when their callers no longer need its answer. Calls `turn` when the server can
+   * be reached, and with an error if it is out of reach for `outageTimeout` (I6).
    */
-  keep(send: () => void, failed: (error: Error) => void): () => void {
-    const kept = { since: this.#clock.now(), send, failed }
-    this.#kept.add(kept)
+  keep(what: object, turn: (error?: Error) => void): void {
+    this.#kept.set(what, { since: this.#clock.now(), turn })
     this.#timer ??= this.#recheckLater()
-    return () => void this.#kept.delete(kept)
+  }
+
+  /** Drops a request that is kept back. Returns whether there was one. */
+  drop(what: object): boolean {
+    return this.#kept.delete(what)
   }
 
   /** Sends the requests that were kept back, if the server can be reached now. */
   recheck(): void {
     const { outOfReach } = this
     const now = this.#clock.now()
-    for (const kept of this.#kept) {
-      if (outOfReach && now - kept.since < this.#outageTimeout) break
-      this.#kept.delete(kept)
-      if (outOfReach) kept.failed(reasonOf(this))
-      else kept.send()
+    for (const [what, { since, turn }] of this.#kept) {
+      if (outOfReach && now - since < this.#outageTimeout) break
+      this.#kept.delete(what)
+      turn(outOfReach ? reasonOf(this) : undefined)
     }
     this.#timer?.cancel()
     this.#timer = this.#recheckLater()
@@ -111,15 +95,16 @@ export class Member {
 
   /** Closes the connections. Requests that are kept back fail, so that no timer is left (I7). */
   close(): void {
-    this.standing.forget()
+    this.eligibility.forget()
     this.server.close()
     this.#timer?.cancel()
-    for (const { failed } of this.#kept) failed(new LockClosedError())
+    const kept = [...this.#kept.values()]
     this.#kept.clear()
+    for (const { turn } of kept) turn(new LockClosedError())
   }
 
   #recheckLater(): Timer | undefined {
-    const [oldest] = this.#kept
+    const [oldest] = this.#kept.values()
     if (!oldest) return undefined
     const pause = this.up ? RECHECK : oldest.since + this.#outageTimeout - this.#clock.now()
     return this.#clock.after(pause, () => this.recheck())
@@ -143,65 +128,46 @@ export class Member {
   lost(error: Error, brief: boolean): void {
     this.down = brief ? undefined : error
     this.epoch += 1
-    this.standing.forget()
+    this.eligibility.forget()
   }
 
   /** Records that there is a connection again. */
   connected(): void {
-    if (this.#passing !== undefined) this.#told.delete(this.#passing)
-    // The refusal to be connected is over, too, although no answer to a later request has said so yet.
-    if (kindOf(this.refusal) === this.#passing) this.refusal = undefined
-    this.#passing = undefined
+    this.#told.clear()
+    this.recheck()
+    this.eligibility.look(this.server.commands)
   }
 
-  /**
-   * Returns whether a problem of this server has to be reported, and records that it was. `passing`: it is over when the
-   * server is connected again. Until then, no other such problem is reported, because the reason may change from attempt
-   * to attempt.
-   */
-  isNews(problem: Error, passing = false): boolean {
+  /** Returns whether a problem of this server has to be reported, and records that it was. */
+  isNews(problem: Error): boolean {
     const kind = kindOf(problem) as string
-    if (this.#told.has(kind) || (passing && this.#passing !== undefined)) return false
-    this.#told.add(kind)
-    if (passing) this.#passing = kind
-    return true
+    return !this.#told.has(kind) && this.#told.add(kind) !== undefined
   }
 
-  /** Whether this server repeats the votes of another one (`Standing`). */
+  /** Whether this server repeats the votes of another one (`Eligibility`). */
   get repeats(): boolean {
-    return this.standing.repeats
+    return this.eligibility.repeats
   }
 
-  /** Whether this server's votes for the lock of `key` count now (`Standing`). */
-  counts(key: string): boolean {
-    return this.standing.counts(key) === true
+  /** Whether this server's votes count now; undefined: the server has not reported about itself yet. */
+  get counts(): boolean | undefined {
+    return this.eligibility.counts
   }
 
-  /**
-   * Since when this server has lost no data, in monotonic ms: at the latest since its start. −∞: it persists every
-   * write. ∞: the server has not reported about itself yet.
-   */
-  get keepsSince(): number {
-    return this.standing.keepsSince
-  }
-
-  /**
-   * Whether this server is connected and its votes may count. Until the server has reported its uptime, it is unknown
-   * whether its votes count.
-   */
+  /** Whether this server is connected and its votes may count. */
   get mayCount(): boolean {
-    return this.up && this.standing.counts() !== false
+    return this.up && this.counts !== false
+  }
+
+  /** Why calls get no vote of this server that counts, if that will last; undefined: no reason is known. */
+  get trouble(): Error | undefined {
+    return (this.away ? this.down : this.eligibility.useless) ?? this.refusal
   }
 
   /** Why this server cannot be used now; undefined: it can be used. */
   get problem(): Error | undefined {
-    return this.problemFor()
-  }
-
-  /** Why this server cannot be used now for the lock of `key`; undefined: it can be used. */
-  problemFor(key?: string): Error | undefined {
     if (!this.up) return this.down ?? new Error('the client has not connected to this server yet; check the address')
-    if (this.standing.counts(key) === false) return this.standing.reason(key)
+    if (this.counts === false) return this.eligibility.reason
     const trouble = this.server.trouble()
     if (trouble) return trouble
     const { silence } = this.server.commands
@@ -215,9 +181,9 @@ export function kindOf(reason: Error | undefined): string | undefined {
   return error?.code ?? error?.message.replace(/^([A-Z]{2,}) .*|\d+/gs, '$1')
 }
 
-/** Returns why this server has not answered a request for the lock of `key`. */
-export function reasonOf(member: Member, key?: string): Error {
-  return member.problemFor(key) ?? new Error('the server has not answered')
+/** Returns why this server has not answered a request. */
+export function reasonOf(member: Member): Error {
+  return member.problem ?? new Error('the server has not answered')
 }
 
 /**
@@ -253,193 +219,4 @@ export interface Place {
   readonly kind: Kind<LockState>
   readonly vote: NonNullable<Kind['vote']>
   readonly keys: Keys
-}
-
-export interface StandingListener {
-  /** Called when the server has reported about itself, and while its votes do not count yet. */
-  changed(): void
-  /** Returns the name of another server that has given itself one of these ids, so that both are the same. */
-  twin(runs: readonly string[]): string | undefined
-}
-
-/**
- * Decides whether the votes of a server count. A server that was restarted without its data no longer knows the holders
- * of its locks, so its vote could give a second holder a majority (I1):
- *
- *   A holds the lock on servers 1 and 2. Server 2 comes back empty. Servers 2 and 3 grant the lock to B: two holders.
- *
- * So a server's votes for a lock do not count until all leases that it may have granted before its start have ended.
- * That is certain once the server has been up for longer than the longest lease of this client for that lock. The votes
- * count at once if the server reports that it writes each change to disk before it answers, because such a server loses
- * nothing.
- *
- * The votes of a replica never count, because it repeats those of its master: the two would be one machine with two
- * votes (I1). The same is true of one server at two addresses. Such a server is asked again and again, and so is one
- * that does not report about itself.
- */
-export class Standing {
-  readonly #clock: Clock
-  readonly #leases: Leases
-  readonly #listener: StandingListener
-  #account: Account | undefined
-  #looks = 0
-  /** Why no vote of the server counts, and no time is known after which they will. */
-  useless: Error | undefined
-  /** When the server was last known as a replica. As a replica, it has lost the votes that it gave before. */
-  #copiedUntil = Number.NEGATIVE_INFINITY
-  #timer: Timer | undefined
-
-  constructor(clock: Clock, leases: Leases, listener: StandingListener) {
-    this.#clock = clock
-    this.#leases = leases
-    this.#listener = listener
-  }
-
-  /**
-   * Whether the server's votes for the lock of `key` count now; without `key`, for a lock with the usual lease.
-   * Undefined: the server has not reported about itself yet.
-   */
-  counts(key?: string): boolean | undefined {
-    if (this.useless) return false
-    return this.#account && this.wait(key) === 0
-  }
-
-  /** See `Member`. */
-  get keepsSince(): number {
-    return this.#account?.since ?? Number.POSITIVE_INFINITY
-  }
-
-  /** Returns whether the server's votes counted already at `time`, according to its latest report. */
-  countedAt(time: number, key: string): boolean {
-    return !this.useless && this.#countsFrom(key) <= time
-  }
-
-  /** How many ms it takes until the server's votes count; 0: they count now. */
-  wait(key?: string): number {
-    if (this.useless) return Number.POSITIVE_INFINITY
-    return Math.max(0, this.#countsFrom(key) - this.#clock.now())
-  }
-
-  /** Whether the server is a replica, or the same one as another. */
-  get repeats(): boolean {
-    return this.useless !== undefined && this.#account !== undefined
-  }
-
-  /** The ids that the server has given itself. */
-  get runs(): readonly string[] {
-    return this.#account?.runs ?? []
-  }
-
-  /** Why the server's votes do not count. */
-  reason(key?: string): Error {
-    if (this.useless) return this.useless
-    const up = Math.floor((this.#clock.now() - (this.#account?.since ?? 0)) / 1_000)
-    const needs = `so its votes count only after another ${Math.ceil(this.wait(key))} ms, when all earlier leases have ended`
-    return new Error(
-      `the server has been up for ${up} s and may have lost its data before, ${needs}; with appendfsync always, they would count immediately`,
-    )
-  }
-
-  /** Forgets the server's report. Called when the connection is lost, because the server may have been restarted. */
-  forget(): void {
-    this.#looks += 1
-    this.#timer?.cancel()
-    this.#account = this.useless = undefined
-  }
-
-  /** Asks the server about itself, again and again, until its votes for all locks count. */
-  async look(connection: Connection): Promise<void> {
-    this.forget()
-    const look = this.#looks
-    for (let pause = AGAIN.first; ; pause = Math.min(AGAIN.longest, 2 * pause)) {
-      const said = await connection
-        .run(redis => this.#ask('nodes' in redis ? redis.nodes('master') : [redis]))
-        .catch((error: Error) => error)
-      // The connection was lost after the question was sent, so the answer is outdated.
-      if (look !== this.#looks) return
-      if (said !== 'loading') {
-        this.#learn(said)
-        if (!this.useless) break
-      }
-      await this.#pause(said === 'loading' ? LOADING : pause)
-    }
-    for (;;) {
-      const left = this.#countsFrom(undefined, this.#leases.longestOfAll) - this.#clock.now()
-      if (left <= 0) return
-      await this.#pause(Math.min(left + 1, CHECK))
-      this.#listener.changed()
-    }
-  }
-
-  #learn(said: Account | Error): void {
-    this.#account = undefined
-    if (said instanceof Error) {
-      const why = `the client cannot tell whether the server was restarted, so its votes do not count: ${said.message}`
-      this.useless = new Error(why, { cause: said })
-    } else {
-      if (said.copies !== undefined) this.#copiedUntil = this.#clock.now()
-      this.#account = { ...said, since: Math.max(said.since, this.#copiedUntil) }
-      const doubled = this.#doubled(said)
-      this.useless =
-        doubled === undefined ? undefined : new Error(`the server is ${doubled}, so its votes do not count`)
-    }
-    this.#listener.changed()
-  }
-
-  #doubled({ copies, runs }: Account): string | undefined {
-    if (copies !== undefined) return `a replica of ${copies}`
-    const twin = this.#listener.twin(runs)
-    return twin && `the same one as ${twin}`
-  }
-
-  /** Resolves after `ms`; never, if the server is lost or asked anew before. */
-  #pause(ms: number): Promise<void> {
-    return new Promise(resolve => {
-      this.#timer = this.#clock.after(ms, resolve)
-    })
-  }
-
-  /** The time from which the votes for a lock count, if its longest lease is `lease` ms. ∞: unknown. */
-  #countsFrom(key: string | undefined, lease = this.#leases.longest(key)): number {
-    if (!this.#account) return Number.POSITIVE_INFINITY
-    const { since } = this.#account
-    return Math.max(since + lease * (1 + DRIFT), this.#leases.lasts(key, since))
-  }
-
-  /**
-   * Returns what the servers report, or 'loading'. While a server loads its data after a restart, it says that it does
-   * not persist writes, even if it does.
-   */
-  async #ask(masters: readonly Redis[]): Promise<Account | 'loading'> {
-    const accounts = await Promise.all(
-      masters.map(async (redis): Promise<Account | 'loading'> => {
-        const [server, persistence, replication, fsync] = await Promise.all([
-          redis.info('server'),
-          redis.info('persistence'),
-          redis.info('replication'),
-          // If the client's Redis user may not call CONFIG, the value of `appendfsync` is unknown. Then the server
-          // counts as one that may lose data.
-          redis.config('GET', 'appendfsync').catch(() => []) as Promise<string[]>,
-        ])
-        const uptime = Number(/uptime_in_seconds:(\d+)/.exec(server)?.[1] ?? 0)
-        if (/^loading:1/m.test(persistence)) return 'loading'
-        const persists = /aof_enabled:1/.test(persistence) && fsync.includes('always')
-        const [, host, port] = /^role:(?:slave|replica)\s+master_host:(.*)\s+master_port:(\d+)/m.exec(replication) ?? []
-        return {
-          // Redis computes its uptime from whole seconds: if it starts at 10.9 s and answers at 12.1 s, it reports 2 s.
-          // So the uptime may be one second too long.
-          since: persists ? Number.NEGATIVE_INFINITY : this.#clock.now() - Math.max(0, (uptime - 1) * 1000),
-          runs: /^run_id:(\w+)/m.exec(server)?.slice(1) ?? [],
-          copies: host && `${host.trim()}:${port}`,
-        }
-      }),
-    )
-    const loaded = accounts.filter(account => account !== 'loading')
-    if (loaded.length < accounts.length) return 'loading'
-    return {
-      since: Math.max(...loaded.map(({ since }) => since)),
-      runs: loaded.flatMap(({ runs }) => runs),
-      copies: loaded.find(({ copies }) => copies)?.copies,
-    }
-  }
 }

@@ -1,8 +1,12 @@
 /**
- * One question to all servers. The round is over when a majority has answered and no further answer can change the
- * result. If a further answer can change the result, the round waits for it, but only a few times as long as the
- * majority took. If so many servers have failed that no majority can answer, the round waits for the others in the same
- * way, so that the error can name the reason of each failure. Usually the servers fail at about the same moment.
+ * One question to all servers: ask all, decide by majority, grace for the rest. Attempts, heartbeats, renewals, releases,
+ * subscriptions and inspections are its uses.
+ *
+ * A round is over when no further answer can change the result. If one can, and a majority has answered, the round waits
+ * for the others, but only a few times as long as the majority took: a dead or slow server must not delay a call. Without
+ * this limit, two callers could block each other: if one of three servers is dead and each caller has one vote, both would
+ * wait for the vote of the dead server. If so many servers have failed that no majority can answer, the round waits for
+ * the others in the same way, so that the error can name the reason of each failure.
  */
 import type { Clock, Timer } from '../../clock.ts'
 import type { Refused } from '../../kind.ts'
@@ -11,109 +15,144 @@ import { type Member, noMajority, reasonOf } from './member.ts'
 /** The time limit of a round for the last servers, in ms: `times` × the time that the round has taken, plus `least`. */
 const OTHERS = { times: 3, least: 10 }
 
-/** Returns how many more ms a round may wait for the remaining servers. `begun`: when the round began. */
-export function graceAfter(begun: number, now: number, least = OTHERS.least): number {
-  return least + OTHERS.times * (now - begun)
+export interface Electorate {
+  readonly members: readonly Member[]
+  readonly majority: number
+  readonly clock: Clock
+}
+
+interface Count {
+  readonly answered: number
+  readonly failed: number
+  readonly open: number
+}
+
+export interface Question {
+  /**
+   * `over`: no further answer can change the result. `waits`: the round must not end now, whoever has answered.
+   * `enough`: whether a majority has answered.
+   */
+  verdict(enough: boolean): 'over' | 'open' | 'waits'
+  /** How many servers have answered, have failed, or may still answer; if absent: as the round has recorded. */
+  count?(): Count
+  /** The minimum of the time limit for the last servers, in ms. */
+  least?(): number | undefined
+  /** Called when the round is over. */
+  ended?(enough: boolean): void
 }
 
 export class Round {
-  /**
-   * Resolves to the error of each server; undefined for a server that has not failed. Rejects if no majority has
-   * answered.
-   */
-  readonly over: Promise<readonly (Error | undefined)[]>
-  readonly #members: readonly Member[]
-  readonly #majority: number
-  readonly #clock: Clock
-  readonly #begun: number
-  readonly #least: () => number | undefined
-  /** For each server, its error or 'answered'; undefined while the server has done neither. */
-  readonly #outcomes: (Error | 'answered' | undefined)[]
-  readonly #drops: (() => void)[] = []
-  #resolve!: (errors: readonly (Error | undefined)[]) => void
-  #reject!: (error: Error) => void
+  /** Resolves when the round is over, to whether a majority has answered. */
+  readonly over: Promise<boolean>
+  /** When the round began, in monotonic ms. */
+  readonly begun: number
+  /** Whether the round no longer waits for servers that have not answered. */
+  late = false
+  readonly #of: Electorate
+  readonly #question: Question
+  /** For each server, its error or what else is recorded; undefined while the server has done nothing. */
+  readonly #outcomes: (Error | 'answered' | 'partly' | undefined)[]
+  #resolve!: (enough: boolean) => void
   #timer: Timer | undefined
   #ended = false
 
-  constructor(members: readonly Member[], majority: number, clock: Clock, least = (): number | undefined => undefined) {
-    this.#members = members
-    this.#majority = majority
-    this.#clock = clock
-    this.#least = least
-    this.#begun = clock.now()
-    this.#outcomes = new Array(members.length).fill(undefined)
-    this.over = new Promise((resolve, reject) => {
+  constructor(of: Electorate, question: Question) {
+    this.#of = of
+    this.#question = question
+    this.begun = of.clock.now()
+    this.#outcomes = new Array(of.members.length).fill(undefined)
+    this.over = new Promise(resolve => {
       this.#resolve = resolve
-      this.#reject = reject
     })
-    this.over.catch(() => {})
+  }
+
+  /** Resolves when the round is over. Rejects if no majority has answered. */
+  async settled(): Promise<void> {
+    if (!(await this.over)) throw noMajority(this.missing)
   }
 
   /** Asks a server as soon as it can be reached, unless the round is over then. */
-  ask(server: number, send: () => Promise<unknown>, decided: () => boolean): void {
-    const member = this.#members[server] as Member
-    const ask = () => this.expect(server, send(), decided)
-    if (member.outOfReach) this.#drops.push(member.keep(ask, error => this.failed(server, error)))
-    else ask()
+  ask(server: number, send: () => Promise<unknown>): void {
+    const member = this.#of.members[server] as Member
+    if (!member.outOfReach) return this.expect(server, send())
+    member.keep(this, error => {
+      if (error) this.failed(server, error)
+      else if (!this.#ended) this.expect(server, send())
+    })
   }
 
-  /**
-   * Records the answer of a server, or its failure, when the promise settles. `decided` returns whether no further
-   * answer can change the result. It is called after the answer has arrived.
-   */
-  expect(server: number, answer: Promise<unknown>, decided: () => boolean): void {
+  /** Records the answer of a server, or its failure, when the promise settles. */
+  expect(server: number, answer: Promise<unknown>): void {
     answer.then(
-      () => this.answered(server, decided()),
+      () => this.answered(server),
       error => this.failed(server, error),
     )
   }
 
-  /** Records that the server has answered. `decided`: whether no further answer can change the result. */
-  answered(server: number, decided: boolean): void {
+  answered(server: number): void {
     this.#outcomes[server] = 'answered'
-    if (this.#count('answered') < this.#majority) return
-    if (decided) this.#end()
-    else this.#waitForOthers()
+    this.judge()
+  }
+
+  /** Records that a server has answered, and that another answer may come, or may not. */
+  partly(server: number): void {
+    this.#outcomes[server] ??= 'partly'
+    this.judge()
+  }
+
+  failed(server: number, error: Error): void {
+    this.#outcomes[server] = error
+    this.judge()
   }
 
   has(server: number): boolean {
     return this.#outcomes[server] === 'answered'
   }
 
-  failed(server: number, error: Error): void {
-    this.#outcomes[server] = error
-    const failed = this.#outcomes.filter(outcome => outcome instanceof Error).length
-    if (this.#count('answered') >= this.#majority || this.#members.length - failed < this.#majority)
-      this.#waitForOthers()
+  get errors(): (Error | undefined)[] {
+    return this.#outcomes.map(outcome => (outcome instanceof Error ? outcome : undefined))
   }
 
   /** For each server that has not answered, why. */
   get missing(): (Error | undefined)[] {
     return this.#outcomes.map((outcome, i) =>
-      outcome === 'answered' ? undefined : (outcome ?? reasonOf(this.#members[i]!)),
+      outcome === 'answered' ? undefined : outcome instanceof Error ? outcome : reasonOf(this.#of.members[i]!),
     )
   }
 
-  #count(outcome: 'answered' | undefined): number {
-    let count = 0
-    for (const each of this.#outcomes) if (each === outcome) count += 1
+  /** Ends the round, if it is over. */
+  judge(): void {
+    if (this.#ended) return
+    const { members, majority, clock } = this.#of
+    const { answered, failed, open } = this.#question.count?.() ?? this.#count
+    const enough = answered >= majority
+    const verdict = this.#question.verdict(enough)
+    if (verdict === 'over') return this.#end(enough)
+    if (verdict === 'waits' || (!enough && members.length - failed >= majority)) return
+    if (this.late || open === 0) return this.#end(enough)
+    const grace = (this.#question.least?.() ?? OTHERS.least) + OTHERS.times * (clock.now() - this.begun)
+    this.#timer ??= clock.after(grace, () => {
+      this.late = true
+      this.judge()
+    })
+  }
+
+  get #count(): Count {
+    const count = { answered: 0, failed: 0, open: 0 }
+    for (const outcome of this.#outcomes) {
+      if (outcome instanceof Error) count.failed += 1
+      else if (outcome) count.answered += 1
+      if (outcome === undefined || outcome === 'partly') count.open += 1
+    }
     return count
   }
 
-  #waitForOthers(): void {
-    // A late answer may make the result open again.
-    if (this.#ended) return
-    if (this.#count(undefined) === 0) return this.#end()
-    this.#timer ??= this.#clock.after(graceAfter(this.#begun, this.#clock.now(), this.#least()), () => this.#end())
-  }
-
-  #end(): void {
+  #end(enough: boolean): void {
     this.#ended = true
     this.#timer?.cancel()
-    for (const drop of this.#drops) drop()
-    const errors = this.#outcomes.map(outcome => (outcome instanceof Error ? outcome : undefined))
-    if (this.#count('answered') >= this.#majority) return this.#resolve(errors)
-    this.#reject(noMajority(this.missing))
+    for (const member of this.#of.members) member.drop(this)
+    this.#question.ended?.(enough)
+    this.#resolve(enough)
   }
 }
 
@@ -137,8 +176,8 @@ export class Tally {
   #ended = 0
   #gone = 0
 
-  constructor(servers: number, majority: number) {
-    this.#servers = servers
+  constructor({ members, majority }: Electorate) {
+    this.#servers = members.length
     this.#majority = majority
   }
 
@@ -156,9 +195,10 @@ export class Tally {
     return this.#ended > 0 && this.#servers - this.#gone >= this.#majority
   }
 
-  /** Whether `ended` keeps its value, whatever the other servers answer. */
-  get decided(): boolean {
-    return this.#ended >= this.#majority || this.#servers - this.#gone < this.#majority
+  /** `over` if `ended` keeps its value, whatever the other servers answer. */
+  verdict(enough: boolean): 'over' | 'open' {
+    const decided = this.#ended >= this.#majority || this.#servers - this.#gone < this.#majority
+    return enough && decided ? 'over' : 'open'
   }
 }
 
@@ -184,7 +224,7 @@ export function merged(refusals: readonly Refused[], spare: number, since: numbe
     holder: says?.holder,
     owner: says?.owner,
     // `clock` is not used here: a server's message is compared with the clock in that server's own refusal
-    // (`Seat.seen`).
+    // (`Seat.refused`).
     clock: 0,
   }
 }

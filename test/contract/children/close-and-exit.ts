@@ -15,7 +15,7 @@ if (way === 'await using') {
   const [locks, other] = [newClient(), newClient()]
   if (way !== 'unused') {
     await locks.lock(key)
-    await locks.lock(`${key}:fixed`, { lease: 60_000 })
+    await locks.lock(`${key}:fixed`, { lease: 20_000 })
     other.lock(key, { fair: true }).catch(() => {})
     other.lock(key, { fairAfter: 60_000 }).catch(() => {})
     other.lock(key, { timeout: 60_000, signal: new AbortController().signal }).catch(() => {})

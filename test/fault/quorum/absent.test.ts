@@ -29,9 +29,9 @@ const absences = [
 ]
 
 // This test fails if `return !rejects && (!up || lag > BEHIND)` becomes `return !rejects && !up` in
-// src/compose/quorum/member.ts: the uses pile up in front of a frozen server. It also fails if `for (const drop of
-// this.drops.splice(0)) drop()` is removed in src/compose/quorum/ballot.ts: the server is asked for all of these locks
-// when it comes back.
+// src/compose/quorum/member.ts: the uses pile up in front of a frozen server. It also fails if
+// `if ((this.members[server] as Member).drop(seat)) seat.free()` is removed in src/compose/quorum/ballots.ts: the server
+// is asked for all of these locks when it comes back.
 test.for(absences)(
   'I7 I9: a server that is $name is asked for nothing that was used meanwhile',
   async ({ begin, end }, { scene }) => {
@@ -50,8 +50,8 @@ test.for(absences)(
   },
 )
 
-// This test fails if `if (seat.refusing && isFinal((error as Error).cause)) throw error` is removed in
-// src/compose/quorum/clearing.ts: each refused use is taken back once a second for 40 s.
+// This test fails if `const final = hopeless && isFinal(error.cause)` becomes `const final = false` in
+// src/compose/quorum/ballots.ts: each refused use is taken back once a second for 40 s.
 test('I7 I9: a server that refuses a request and its withdrawal is not asked again', async ({ scene, key }) => {
   const locks = scene.client()
   await scene.redis(2).set(`lock:{${key}}`, 'mine')

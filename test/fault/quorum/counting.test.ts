@@ -31,7 +31,7 @@ const doubled = [
 ]
 
 // This test fails if `if (copies !== undefined) return` becomes `if (runs.length < 0) return` in
-// src/compose/quorum/member.ts: one machine has two votes.
+// src/compose/quorum/eligibility.ts: one machine has two votes.
 test.each(doubled)(
   'I1: of three servers, one is $name and one is dead: no lock is granted',
   async ({ make, is }) => {
@@ -52,27 +52,12 @@ test.each(doubled)(
     const error = await rejection(locks.lock(freshKey()), LockConnectionError)
     expect(reasonsOfServers(error.cause).some(({ message }) => is.test(message))).toBe(true)
     await eventually(() => said.some(message => is.test(message)))
-    expect(said.filter(message => is.test(message))).toHaveLength(1)
+    // A replica is found in two ways, and may be reported in both wordings, but in each of them once.
+    const told = said.filter(message => is.test(message))
+    expect(new Set(told).size).toBe(told.length)
   },
   60_000,
 )
-
-// This test fails if `return (key !== undefined && this.#longer.get(key)?.lease) || this.#usual` becomes `return
-// this.longestOfAll` in src/compose/quorum/leases.ts: no lock is granted for an hour. It also fails if
-// `this.#ballots.changed(this.#ballot)` becomes `this.#judge()` in src/compose/quorum/poll.ts: votes that begin to count
-// during a call stay invalid.
-test('I1 I4: after one call with a lease of an hour, only calls for its key are rejected', async () => {
-  const scene = await quorumScene({ args: forgetful })
-  const locks = scene.client({ lease: 2_000, outageTimeout: 1_000 })
-  await eventually(async () => (await scene.uptime(0)) >= 5, 15_000)
-  const key = freshKey()
-  for (const lease of [3_600_000, 1_000]) await says(locks.lock(key, { lease }))
-  expect((await locks.lock(freshKey())).held).toBe(true)
-  const other = scene.client({ lease: 2_000 })
-  expect((await other.lock(key)).held).toBe(true)
-  // For this lease, the servers have been up for some seconds too few.
-  expect((await other.lock(freshKey(), { lease: 12_000 })).held).toBe(true)
-})
 
 /** Expects the call to reject, and its error to say for how long each server has been up. */
 async function says(call: Promise<unknown>): Promise<void> {
@@ -83,18 +68,15 @@ async function says(call: Promise<unknown>): Promise<void> {
   )
 }
 
-// This test fails if `if (!ballot || ballot.granted || !this.#isUseless(ballot)) continue` becomes `continue` in
-// src/compose/quorum/looks.ts: the second fair call is never rejected. It also fails if
-// `this.#listener.trouble(claim.key)` becomes `this.#listener.trouble()` in src/key/requests.ts: calls with a `timeout` say that
-// Redis did not answer.
+// This test fails if `if (!ballot || ballot.granted || !ballot.useless) continue` becomes `continue` in
+// src/compose/quorum/waiters.ts: the second fair call is never rejected.
 test.each<LockOptions>([{ fair: true }, { fairAfter: Number.POSITIVE_INFINITY }, {}])(
   'I6: each of several calls whose votes will not count for long is rejected, with the reason (%o)',
   async options => {
     const scene = await quorumScene({ args: forgetful })
-    const locks = scene.client({ lease: 2_000, outageTimeout: 1_000, waiterTtl: 900 })
-    await eventually(async () => (await scene.uptime(0)) >= 5, 15_000)
+    const locks = scene.client({ lease: 3_600_000, outageTimeout: 1_000, waiterTtl: 900 })
     const key = freshKey()
-    const terms = { ...options, lease: 3_600_000 }
+    const terms = options
     await within(20_000, Promise.all([1, 2, 3].map(() => says(locks.lock(key, terms)))))
     await says(locks.lock(key, { ...terms, timeout: 500 }))
     await says(locks.tryLock(key, terms))
@@ -124,7 +106,7 @@ const untold = [
   },
 ]
 
-// This test fails if `if (!this.useless) break` becomes `break` in src/compose/quorum/member.ts: the servers are not
+// This test fails if `if (!this.useless) break` becomes `break` in src/compose/quorum/eligibility.ts: the servers are not
 // asked again, so no lock is granted until they reconnect.
 test.each(untold)(
   'I4: a majority that $name when a client connects is asked again',
@@ -145,20 +127,22 @@ test.each(untold)(
 )
 
 /** Server 0 knows a hold, and server 1 has come back empty since it began. The votes of servers 0 and 2 count. */
-// This test fails if `else if (member.repeats || !this.#awaits(member)) failed += 1` becomes
-// `else if (!member.repeats && this.#awaits(member)) open += 1` in src/compose/quorum/poll.ts: the calls wait for the
-// vote of server 1, until they are rejected because "the request got no reply". It also fails if `if
-// (member().standing.counts(this.#keysOf(i)?.keyOf(lock)) === false) return` is removed in
-// src/compose/quorum/quorum.ts: the call that is not fair asks again and again.
+// This test fails if `votes.failed += member.repeats || !this.#awaits(member) ? 1 : 0` becomes
+// `votes.open += member.repeats || !this.#awaits(member) ? 0 : 1` in src/compose/quorum/kind.ts: the calls wait for the
+// vote of server 1, until they are rejected because "the request got no reply". It also fails if
+// `if (member().counts === false) return` is removed in src/compose/quorum/backend.ts: the call that is not fair asks
+// again and again.
 test('I4 I6: a lock is taken if a server that counts names its holder, whatever a server has that does not count yet', async () => {
   const scene = await quorumScene()
   const key = freshKey()
   const held = await scene.at(0).lock(key, { lease: 60_000, label: 'its holder' })
   await scene.restartEmpty(1)
   await scene.redis(1).config('SET', 'appendonly', 'no')
-  const locks = scene.client({ lease: 2_000 })
+  const locks = scene.client({ lease: 60_000 })
   await locks.isLocked(key)
   const taken = async (options: LockOptions) => {
+    // The votes of the call before may be on their way back.
+    await eventually(async () => (await scene.holders(key)).filter(Boolean).length === 1)
     const { holder, cause } = await within(8_000, rejection(locks.lock(key, options), LockTimeoutError))
     expect([holder?.label, cause]).toEqual(['its holder', undefined])
   }
@@ -178,7 +162,7 @@ test('I4 I6: a lock is taken if a server that counts names its holder, whatever 
   expect((await within(8_000, waiting)).held).toBe(true)
 })
 
-// This test fails if `this.#members.some(({ up }) => up)` becomes `this.up` in src/compose/quorum/quorum.ts: the votes stay.
+// This test fails if `this.members.some(({ up }) => up)` becomes `this.up` in src/compose/quorum/backend.ts: the votes stay.
 test('I7: a client that closes takes its votes back from servers whose votes do not count', async () => {
   const scene = await quorumScene({ args: forgetful })
   const locks = scene.client({ outageTimeout: 1_000 })

@@ -15,7 +15,7 @@ const cases = [killed, frozen].flatMap(fault => ['free', 'held'].map(state => ({
  */
 const options = { waiterTtl: 90_000 }
 
-// This test fails if `else this.looks.order(ballot)` is removed in src/compose/quorum/ballots.ts: the servers have
+// This test fails if `else this.#order(ballot)` is removed in src/compose/quorum/ballots.ts: the servers have
 // different orders until the heartbeats of the waiters.
 test.each(cases)(
   'I3 I4: a bare majority settles the order of two calls when it has queued them ($state, the others $name)',

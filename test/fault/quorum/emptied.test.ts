@@ -5,13 +5,11 @@
  * find them.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { type Lease, LockConnectionError } from '../../../src/index.ts'
 import { check } from '../../history/check.ts'
 import { Memory, RecordedClient } from '../../history/recorded.ts'
 import { clientOf } from '../../history/soak/client-of.ts'
 import { Server } from '../../history/soak/server.ts'
 import { FaultProxy } from '../../kit/fault-proxy.ts'
-import { outcomeOf, rejection } from '../../kit/outcomes.ts'
 import { forgetful, quorumScene } from '../../kit/quorum-scene.ts'
 import { freshKey } from '../../kit/redis.ts'
 import { emptyFolder } from '../../kit/temp.ts'
@@ -98,14 +96,14 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
     return { both, violations: check(memory.events).violations.map(({ invariant }) => invariant) }
   }
 
-  // This test fails if `return this.#account && this.wait(key) === 0` becomes `return this.#account && true` in
-  // src/compose/quorum/member.ts: every server's vote counts, whatever the server reports (I1).
+  // This test fails if `return this.#account && this.wait === 0` becomes `return this.#account && true` in
+  // src/compose/quorum/eligibility.ts: every server's vote counts, whatever the server reports (I1).
   test.each([true, false])('I1 I8: no other client holds before the holder is notified (fair: %s)', async fair => {
     expect(await play(fair, 'the truth')).toEqual({ both: false, violations: [] })
   })
 
   // This test fails if `since: persists ? Number.NEGATIVE_INFINITY : ` becomes `since: ` in
-  // src/compose/quorum/member.ts: clients do not believe a server that reports that it persists everything.
+  // src/compose/quorum/eligibility.ts: clients do not believe a server that reports that it persists everything.
   test.each([true, false])(
     'a server that wrongly reports that it persists leads to two holders, which the checker finds (fair: %s)',
     async fair => {
@@ -115,77 +113,10 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
 })
 
 /**
- * Servers 0 and 1 grant the lock, and the holder renews it for longer than any lease. Server 1 comes back without its
- * data, while the holder is cut off. Then another client requests the lock. It has once renewed that lock for as long
- * and server 0 hangs, or it has not and server 0 refuses its requests, or server 0 hangs after its first refusal.
- */
-// This test fails if `this.#ballots.asks(key, ms)` is removed in src/compose/quorum/renewals.ts: the other client counts
-// the vote of server 1 after its own lease, while the holder relies on its hold. It also fails if ` ||
-// this.#awaitsRefusals(ballot)` is removed in src/compose/quorum/ballots.ts: the refusal comes too late. It also fails if
-// `seen.begun < keepsSince` becomes `false` in src/compose/quorum/ballot.ts: the refusal means nothing. It also fails if
-// `hold.begun < since` becomes `false` in src/compose/quorum/leases.ts: the refusal is forgotten with its request.
-test('I1: a server that may have forgotten a hold which was renewed for longer than its lease does not count', async () => {
-  const long = 4 * lease
-  async function play(how: 'hangs, but the caller has asked for as long' | 'refuses' | 'refuses, and hangs') {
-    const memory = new Memory()
-    memory.record('run', { seed: 0, servers: 3, waiterTtl: 1_500, longestLease: long, outageTimeout })
-    // With this fault, the checker excuses calls that fail, but not two holders.
-    memory.record('fault', { fault: 1, name: 'split', phase: 'begin', reach: 'server', servers: [0, 1, 2] })
-    const servers = await threeServers()
-    const { holder, other, away } = await twoClients(servers, memory)
-    const key = freshKey()
-    const renewed = async (client: RecordedClient) => {
-      const got = await client.lock(key, { lease })
-      await got.renew(long)
-      return got
-    }
-    const asked = how === 'hangs, but the caller has asked for as long'
-    if (asked) await other.release(await renewed(other))
-    away(2)
-    const held = await renewed(holder)
-    for (const { number } of servers) away(number)
-    if (asked) servers[0]!.stop()
-    await servers[1]!.kill()
-    await servers[1]!.comeBackEmpty('the truth')
-    if (how === 'refuses, and hangs') {
-      // By now, server 1 has told the other client when it was started. So the refusal comes after that start.
-      await sleep(1_500)
-      expect((await outcomeOf(other.lock(key, { timeout: 0 }))).value).toBeUndefined()
-      servers[0]!.stop()
-    }
-    let next: Lease | undefined
-    // Each attempt asks all servers anew, so the refusal of server 0 comes last.
-    for (; !next; await sleep(20)) ({ value: next } = await outcomeOf(other.lock(key, { timeout: 0 })))
-    const both = held.held
-    await other.release(next)
-    await holder.release(held)
-    return { both, violations: check(memory.events).violations.map(({ invariant }) => invariant) }
-  }
-  const ways = ['hangs, but the caller has asked for as long', 'refuses', 'refuses, and hangs'] as const
-  expect(await Promise.all(ways.map(play))).toEqual(Array(3).fill({ both: false, violations: [] }))
-})
-
-/** The servers persist nothing, and have just been up for long enough that their votes count. */
-// This test fails if `ms <= most` becomes `true` in
-// src/compose/quorum/renewals.ts: the hold is prolonged by a minute.
-test('I1: a hold is prolonged only by the time for which its servers have surely kept their data, and the call says so', async () => {
-  const scene = await quorumScene({ args: forgetful })
-  const locks = scene.client({ lease: 1_000 })
-  const held = await locks.lock(freshKey(), { lease: 1_000 })
-  const error = await rejection(held.renew(60_000), LockConnectionError)
-  expect(error.message).toMatch(/prolonged by \d+ ms only, not by 60000 ms: too few servers/)
-  expect(`${(error.cause as AggregateError).errors[2]}`).toContain('may have lost its data')
-  expect(held.remaining()).toBeGreaterThan(900)
-  expect(held.remaining()).toBeLessThan(59_000)
-  await expect(held.renew(1_000)).resolves.toBeUndefined()
-  expect(await held.release()).toBe(true)
-})
-
-/**
  * Redis rounds both the time of its start and the present time down to whole seconds. Its uptime is the difference. So
  * if a server starts at the end of a second, it reports an uptime of 1 s as soon as the next second begins.
  */
-// This test fails if `(uptime - 1)` becomes `uptime` in src/compose/quorum/member.ts: the votes count before the
+// This test fails if `(uptime - 1)` becomes `uptime` in src/compose/quorum/eligibility.ts: the votes count before the
 // longest lease is over.
 test('I1: a server’s votes count only after the longest lease, although the server reports up to 1 s too much', async () => {
   const longest = 2_000

@@ -14,7 +14,7 @@ import { allCount, FORGETFUL_LEASE as lease, seeded } from './trial.ts'
 
 const waiterTtl = 3_000
 
-// This test fails if `this.#join(ballot)` is removed in src/compose/quorum/renewals.ts: servers that came back without
+// This test fails if `this.#joinLate(ballot)` is removed in src/compose/quorum/kind.ts: servers that came back without
 // their data never get the hold again, and in the end no majority has it.
 test('I1 I2 I3 I8: the holder keeps the lock, and the queue its order', { timeout: 120_000 }, async () => {
   await Promise.all([play(3), play(5)])

@@ -100,7 +100,7 @@ const losses = [killed, frozen, ...partitioned]
 
 // This test fails if `const asked = grant.deadline - lease * DRIFT` becomes `const asked = grant.deadline + lease` in
 // src/compose/quorum/ballots.ts: the holder relies on its hold for too long (I1, I8). It also fails if `return well <
-// this.#majority ? noMajority(problems) : undefined` becomes `return undefined` in src/compose/quorum/quorum.ts:
+// this.majority ? noMajority(problems) : undefined` becomes `return undefined` in src/compose/quorum/backend.ts:
 // the event `disconnected` does not report that the majority is lost (I6).
 test.each(losses)('I1 I6 I8: every call settles, and the holder is notified before the next grant: $name', loss =>
   play(loss, async ({ scene, holder, others, patient, loss, key }) => {

@@ -18,7 +18,7 @@ import { eventually, sleep } from '../../kit/time.ts'
 test('I1: a longer re-entry raises the outer hold only as far as a majority of the servers has raised it', async () => {
   const scene = await quorumScene()
   const lease = 3_000
-  const [a, b] = scene.clients(2)
+  const [a, b] = [scene.client({ lease: 60_000 }), scene.client()]
   await Promise.all([a!.isLocked('any'), b!.isLocked('any')])
   const key = freshKey()
   const outer = await a!.lock(key, { owner: 'me', lease })
@@ -44,8 +44,7 @@ test('I1: a longer re-entry raises the outer hold only as far as a majority of t
  * The release of the earlier holder reaches server 2 late, so the outer call has servers 0 and 1. Server 2 queues the nested
  * call, and server 1 answers it late.
  */
-// This test fails if `if (few() && this.#enter(ballot)) ballot.looks += 1` becomes `if (!ballot) ballot.looks += 1` in
-// src/compose/quorum/looks.ts: the nested call gives the vote of server 0 back, and stands in the queue behind its owner.
+// This test fails if `if (this.#enter(ballot)) return` is removed in src/compose/quorum/waiters.ts: the nested call gives the vote of server 0 back, and stands in the queue behind its owner.
 test.for([{ fair: true }, {}])(
   'I4: a nested call that one server queues and another answers late re-enters (%o)',
   async (options, { scene, key }) => {

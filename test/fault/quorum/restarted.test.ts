@@ -14,7 +14,7 @@ const KEYS = 5_000
  * While a server loads its data, it says that it does not persist writes.
  */
 // This test fails if `if (/^loading:1/m.test(persistence)) return 'loading'` is removed in
-// src/compose/quorum/member.ts: the servers' votes count only after a minute.
+// src/compose/quorum/eligibility.ts: the servers' votes count only after a minute.
 test('I4: the votes of servers that persist every write count as soon as these have loaded their data', async () => {
   const scene = await quorumScene({ args: [...persistsEveryWrite, '--key-load-delay', `${DELAY}`] })
   const locks = scene.client({ lease: 60_000, outageTimeout: 10_000 })

@@ -20,8 +20,8 @@ function pollsOf(key: string): unknown[] {
   return polls
 }
 
-// This test fails if `tellOutcome(ballot.claim, 'granted', before !== undefined)` becomes `tellOutcome(ballot.claim,
-// 'granted')` in src/compose/quorum/ballots.ts: no grant is reported as having needed a second round.
+// This test fails if `tellOutcome(claim, 'granted', before !== undefined)` becomes `tellOutcome(claim, 'granted')` in
+// src/compose/quorum/ballots.ts: no grant is reported as having needed a second round.
 test('redis-baton:poll reports whether the servers had to agree on a token before the grant', async ({ key }) => {
   const scene = await quorumScene()
   const locks = scene.client({ label: 'mine' })
@@ -50,7 +50,7 @@ test('redis-baton:poll reports whether the servers had to agree on a token befor
  * `delays`: how long a request takes to each server, and an answer from it, in ms. For each use of a lock, each server
  * should receive two requests, because further requests would only correct tokens.
  */
-// This test fails if `const SLOWEST = 400` becomes `const SLOWEST = 20` in src/compose/quorum/floor.ts: requests reach
+// This test fails if `const SLOWEST = 400` becomes `const SLOWEST = 20` in src/compose/quorum/eligibility.ts: requests reach
 // distant servers after the time that is their floor.
 test.for([
   { far: '300 ms away', delays: [150, 150, 150] },
@@ -72,7 +72,7 @@ test.for([
 })
 
 // This test fails if `return most ?? Math.max(...tokens)` becomes `return most ?? Math.min(...tokens)` in
-// src/compose/quorum/ballot.ts: the client proposes the smallest token, but servers never lower a token, so they
+// src/compose/quorum/ballots.ts: the client proposes the smallest token, but servers never lower a token, so they
 // never agree.
 test('I2: an owner does not get the token of a hold that has ended, even if a server does not answer', async () => {
   const scene = await quorumScene()
@@ -168,11 +168,11 @@ test('I2: a nested hold has the token of the outer one, although servers stall w
 })
 
 // This test fails if `if (undecided.length > 0 && rounds > 1 && changed) return this.renew(asked, rounds - 1)` is removed
-// in src/compose/quorum/renewals.ts: the client corrects the token on two servers, but then does not renew the hold
+// in src/compose/quorum/kind.ts: the client corrects the token on two servers, but then does not renew the hold
 // there.
 test('I5: a hold is renewed although most servers have another token for it', async ({ scene, key }) => {
-  const locks = scene.client()
-  const lease = await promptly(locks.lock(key))
+  const locks = scene.client({ lease: 60_000 })
+  const lease = await promptly(locks.lock(key, { lease: 30_000 }))
   const has = async (i: number) => (await scene.at(i).inspect(key)).fencingToken === lease.fencingToken
   for (const i of [0, 1, 2]) await eventually(() => has(i))
   // Change the stored token on two servers, as if these servers had chosen another token for the grant.
@@ -202,7 +202,7 @@ test('I8: a lease that is renewed right after its grant is prolonged, although s
   const scene = await quorumScene()
   const left: number[] = []
   for (let i = 0; i < 100; i++) {
-    const locks = scene.client()
+    const locks = scene.client({ lease: 60_000 })
     const lease = await promptly(locks.lock(freshKey(), { lease: 1_000 }))
     await promptly(lease.renew(60_000))
     left.push(lease.remaining())

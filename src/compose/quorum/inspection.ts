@@ -2,12 +2,11 @@
  * Inspects a lock on all servers of a quorum, and merges their answers. A holder or waiter that only a minority knows
  * is not shown, because it is just arriving or leaving.
  */
-import type { Clock } from '../../clock.ts'
 import type { Inspection } from '../../kind.ts'
 import type { HolderState, LockState, WaiterState } from '../../kinds/state.ts'
-import { untilMajority } from './ballot.ts'
+import { type Ballots, untilMajority } from './ballots.ts'
 import { type Place, reasonOf } from './member.ts'
-import { Round, Tally } from './round.ts'
+import { type Question, Round, Tally } from './round.ts'
 
 /**
  * A forced release waits for slow servers for at least this many ms. So does an inspection, if the answers so far do
@@ -18,21 +17,19 @@ const SLOW = 1_000
 const ATTEMPTS = 5
 
 export class QuorumInspection implements Inspection<LockState> {
-  readonly #places: readonly Place[]
+  readonly #ballots: Ballots
   readonly #majority: number
-  readonly #clock: Clock
   readonly #patience: number
 
   /** `patience`: a forced release looks the holder up again only in the first half of this time, in ms. */
-  constructor(places: readonly Place[], majority: number, clock: Clock, patience: number) {
-    this.#places = places
-    this.#majority = majority
-    this.#clock = clock
+  constructor(ballots: Ballots, patience: number) {
+    this.#ballots = ballots
+    this.#majority = ballots.majority
     this.#patience = patience
   }
 
   async inspect(key: string): Promise<LockState> {
-    return this.#merged(key, await this.#ask(({ kind }) => kind.inspection.inspect(key), this.#unclear))
+    return this.#merged(key, await this.#ask(({ kind }) => kind.inspection.inspect(key), { least: this.#unclear }))
   }
 
   async isLocked(key: string): Promise<boolean> {
@@ -41,7 +38,9 @@ export class QuorumInspection implements Inspection<LockState> {
 
   async find(key: string): Promise<LockState | undefined> {
     const free = this.#merged(key, [])
-    const states = await this.#ask(async ({ kind }) => (await kind.inspection.find(key)) ?? free, this.#unclear)
+    const states = await this.#ask(async ({ kind }) => (await kind.inspection.find(key)) ?? free, {
+      least: this.#unclear,
+    })
     const state = this.#merged(key, states)
     return state.locked || state.waiters.length > 0 ? state : undefined
   }
@@ -56,100 +55,73 @@ export class QuorumInspection implements Inspection<LockState> {
    * that does not answer. Then each other server is asked to take the lock from the holder that this server itself has
    * reported. `Tally.ended` defines the result.
    *
-   * The first server that named the holder is asked before the others. Each call waits for its answer, even if a majority
-   * has answered, so that calls which cross choose the same one. Of several forced releases that cross, only the
-   * one that ends the hold there takes the lock. (A server that names a nested hold of the same owner does not count: that
-   * hold may end on its own.) The holder may then learn of its loss, and give up its other votes
-   * before the requests for them arrive: they still count as taken. If that server stalls, nobody waits for it, and
-   * each of these releases may say that it took the lock.
+   * The holder may learn of its loss from the first servers, and give up its other votes before the requests for them
+   * arrive. So a server that named the holder counts as one that had the hold, whether or not the request ended it there.
+   * Of several forced releases that cross, each may end the hold on some servers, and then each of them resolves to true.
    */
   async forceRelease(key: string, only?: string): Promise<boolean> {
-    const begun = this.#clock.now()
+    const { clock } = this.#ballots
+    const begun = clock.now()
     for (let attempt = 1; ; attempt++) {
-      const states = await this.#ask(
-        ({ kind }) => kind.inspection.inspect(key),
-        () => SLOW,
-      )
+      const states = await this.#ask(({ kind }) => kind.inspection.inspect(key), { least: () => SLOW })
       const [most] = this.#merged(key, states).holders
       const holder = most ?? states.flatMap(state => state?.holders ?? []).find(({ id }) => id === only)
       if (only !== undefined && holder?.id !== only) return false
       const names = states.map(state => nameOn(state, holder))
       if (names.every(name => name === undefined)) return false
-      const tally = new Tally(this.#places.length, this.#majority)
+      const tally = new Tally(this.#ballots)
       const named = states.map(state => state?.holders.some(({ owner }) => owner === holder?.owner))
-      const first = states.findIndex(state => state?.holders.some(({ id }) => id === holder?.id))
-      let led: Promise<void> | undefined
-      /** Another forced release, or the holder's own release, has ended the hold on the first server. */
-      let beaten = false
-      /** Whether the first server has answered, and whether the hold was gone on another one that had named it. */
-      let [told, gone] = [false, false]
-      const take = async ({ kind, member }: Place, i: number) => {
-        await led
-        const name = names[i]
-        // A server that has not answered may have the hold.
-        if (name === undefined && !states[i]) throw reasonOf(member)
-        const ended = name !== undefined && (await kind.inspection.forceRelease(key, name))
-        if (i === first) told = true
-        else if (!ended && named[i]) gone = true
-        if (i === first && !ended) beaten = true
-        if (beaten || !(ended || named[i])) tally.add('gone')
-        else if (ended) tally.add('ended')
-      }
-      const leader = this.#places[first]
-      const leading = leader && take(leader, first)
-      led = leading && this.#atMost(SLOW, leading)
+      /** Whether a server that named the holder has not answered, and whether the hold was gone on another one. */
+      const silent = new Set(named.flatMap((has, i) => (has ? [i] : [])))
+      let gone = false
       await this.#ask(
-        (place, i) => (leading && i === first ? leading : take(place, i)),
-        () => SLOW,
-        () => tally.decided,
-        true,
+        async ({ kind, member }, i) => {
+          const name = names[i]
+          // A server that has not answered may have the hold.
+          if (name === undefined && !states[i]) throw reasonOf(member)
+          const ended = name !== undefined && (await kind.inspection.forceRelease(key, name))
+          silent.delete(i)
+          if (ended) tally.add('ended')
+          else if (named[i]) gone = true
+          else tally.add('gone')
+        },
+        { least: () => SLOW, verdict: enough => tally.verdict(enough), late: true },
       )
-      // The first server may have ended the hold, and have told its client, before it stalled.
-      if (leading && !told && gone) tally.add('ended')
-      const late = this.#clock.now() - begun > this.#patience / 2
+      // A silent server may have ended the hold, and have told its client, which then left the others.
+      if (gone && silent.size > 0) tally.add('ended')
+      const late = clock.now() - begun > this.#patience / 2
       if (tally.ended || !holder || attempt === ATTEMPTS || late) return tally.ended
     }
   }
 
   /**
-   * Asks all servers, and resolves to their answers, one for each server. Once a majority has answered, there is a time
-   * limit for the other servers. `least` receives the answers so far, and returns the minimum of this time limit, in
-   * ms. `decided` receives the number of answers so far, and returns whether they are enough. `late`: whether a server
-   * that cannot be reached is asked as soon as it comes back, even if the others have decided by then.
+   * Asks all servers, and resolves to their answers, one for each server. By default, the round waits for all servers that
+   * are connected. `late`: whether a server that cannot be reached is asked as soon as it comes back, even if the others
+   * have decided by then.
    */
   async #ask<T>(
     ask: (place: Place, server: number) => Promise<T>,
-    least: (answers: readonly (T | undefined)[]) => number | undefined,
-    decided = (answered: number) => answered >= this.#places.filter(({ member }) => member.up).length,
-    late = false,
+    how: {
+      least: (answers: readonly (T | undefined)[]) => number | undefined
+      verdict?: Question['verdict']
+      late?: boolean
+    },
   ): Promise<readonly (T | undefined)[]> {
-    const answers = this.#places.map((): T | undefined => undefined)
+    const { places, members } = this.#ballots
+    const answers = places.map((): T | undefined => undefined)
     let answered = 0
-    const members = this.#places.map(({ member }) => member)
-    const round = new Round(members, this.#majority, this.#clock, () => least(answers))
-    for (const [i, place] of this.#places.entries()) {
-      const asking = () =>
-        ask(place, i).then(answer => {
-          answers[i] = answer
-          answered += 1
-        })
-      if (late) round.expect(i, asking(), () => decided(answered))
-      else round.ask(i, asking, () => decided(answered))
-    }
-    await round.over
-    return [...answers]
-  }
-
-  /** Resolves when the promise has settled, after `ms` at the latest. */
-  #atMost(ms: number, promise: Promise<unknown>): Promise<void> {
-    return new Promise(resolve => {
-      const timer = this.#clock.after(ms, resolve)
-      const settled = () => {
-        timer.cancel()
-        resolve()
+    const all = (enough: boolean) => (enough && answered >= members.filter(({ up }) => up).length ? 'over' : 'open')
+    const round = new Round(this.#ballots, { verdict: how.verdict ?? all, least: () => how.least(answers) })
+    for (const [i, place] of places.entries()) {
+      const asking = async () => {
+        answers[i] = await ask(place, i)
+        answered += 1
       }
-      promise.then(settled, settled)
-    })
+      if (how.late) round.expect(i, asking())
+      else round.ask(i, asking)
+    }
+    await round.settled()
+    return [...answers]
   }
 
   /** Returns SLOW if neither a holder nor a free lock has been reported by a majority. */

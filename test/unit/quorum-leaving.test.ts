@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'vitest'
 import type { Claim } from '../../src/kind.ts'
-import { ballotsOver } from './ballots.ts'
+import { member, quorumOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
 
 const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 30_000, headStart: 0 }
@@ -20,7 +20,7 @@ test('I5: another attempt waits for the leave, though a server that had refused 
   const sent: string[] = []
   const left: (() => void)[] = []
   const places = [0, 1, 2].map(server => ({
-    member: { up: true, counts: () => true, epoch: 0 },
+    member,
     kind: {
       leave: () => {
         sent.push(`leave ${server}`)
@@ -32,7 +32,7 @@ test('I5: another attempt waits for the leave, though a server that had refused 
       return new Promise(() => {})
     },
   }))
-  const ballots = ballotsOver(places, clock)
+  const { ballots } = quorumOver(places, clock)
   const ballot = ballots.of(claim)
   const granted = { granted: true, token: 1_000, deadline: clock.now() + 30_000, via: 'immediate' } as const
   for (const server of [1, 2]) ballots.voted(ballot, server, granted)

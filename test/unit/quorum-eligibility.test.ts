@@ -1,7 +1,6 @@
 /** Tests whether the votes of a server count, by what the server reports about itself. */
 import { expect, test } from 'vitest'
-import { Leases } from '../../src/compose/quorum/leases.ts'
-import { Standing } from '../../src/compose/quorum/member.ts'
+import { Eligibility } from '../../src/compose/quorum/eligibility.ts'
 import type { Connection } from '../../src/redis/connection.ts'
 import { FakeClock } from './fake-clock.ts'
 
@@ -28,24 +27,24 @@ const listener = { changed: () => {}, twin: () => undefined }
 
 test('I4: a server that persists every write counts as soon as it has loaded its data', async () => {
   const clock = new FakeClock()
-  const standing = new Standing(clock, new Leases(clock, 30_000), listener)
+  const eligibility = new Eligibility(clock, 30_000, listener)
   const server = new Restarted()
-  const looked = standing.look(server.connection)
+  const looked = eligibility.look(server.connection)
   await clock.advance(1_000)
-  expect(standing.counts()).toBeUndefined()
+  expect(eligibility.counts).toBeUndefined()
   server.loading = false
   await clock.advance(1_000)
   await looked
-  expect(standing.counts()).toBe(true)
+  expect(eligibility.counts).toBe(true)
 })
 
 test('a server that is lost while it loads its data is not asked again', async () => {
   const clock = new FakeClock()
-  const standing = new Standing(clock, new Leases(clock, 30_000), listener)
-  standing.look(new Restarted().connection)
+  const eligibility = new Eligibility(clock, 30_000, listener)
+  eligibility.look(new Restarted().connection)
   await clock.advance(1)
-  standing.forget()
+  eligibility.forget()
   await clock.advance(1_000)
-  expect(standing.counts()).toBeUndefined()
+  expect(eligibility.counts).toBeUndefined()
   expect(clock.armed).toBe(0)
 })

@@ -19,25 +19,20 @@ import type { LinkListener } from '../../redis/link.ts'
 import { Server } from '../../redis/server.ts'
 import type { Settings } from '../../settings.ts'
 import { Ballots } from './ballots.ts'
-import { Floor } from './floor.ts'
-import { Leases } from './leases.ts'
-import { kindOf, Member, noMajority, type Place, Standing } from './member.ts'
-import { QuorumKind } from './quorum-kind.ts'
-import { Round } from './round.ts'
+import { Eligibility, Floor } from './eligibility.ts'
+import { QuorumKind } from './kind.ts'
+import { kindOf, Member, noMajority, type Place } from './member.ts'
+import { type Electorate, Round } from './round.ts'
+import { Waiters } from './waiters.ts'
 
 /** A problem of a server is reported if it lasts for this many ms. */
 const LASTING = 500
-/** The problems for which a server cannot be used: why there is no connection or no vote counts; why it refused a call. */
-const problems: readonly ((member: Member) => Error | undefined)[] = [
-  ({ away, down, standing }) => (away ? down : standing.useless),
-  ({ refusal }) => refusal,
-]
 
-export class Quorum implements Backend {
+export class Quorum implements Backend, Electorate {
   readonly ids: Ids
-  readonly #members: readonly Member[]
-  readonly #majority: number
-  readonly #clock: Clock
+  readonly members: readonly Member[]
+  readonly majority: number
+  readonly clock: Clock
   readonly #settings: Settings
   readonly #listener: LinkListener
   readonly #floor: Floor
@@ -47,7 +42,7 @@ export class Quorum implements Backend {
    * is made later only inspects locks.
    */
   #ballots: Ballots | undefined
-  readonly #leases: Leases
+  #waiters: Waiters | undefined
   /** Whether a majority of the servers was up at the latest call of `#changed`. */
   #whole: boolean | undefined
   #reported = false
@@ -62,69 +57,68 @@ export class Quorum implements Backend {
   ) {
     const now = () => clock.now()
     this.ids = ids
-    this.#clock = clock
+    this.clock = clock
     this.#settings = settings
     this.#listener = listener
-    this.#majority = Math.floor(sources.length / 2) + 1
+    this.majority = Math.floor(sources.length / 2) + 1
     this.#floor = new Floor(now, sources.length, () => this.#readClocks())
-    this.#openings = new Openings(now, this.#majority)
-    this.#leases = new Leases(clock, settings.lease)
-    this.#members = sources.map((source, i) => {
+    this.#openings = new Openings(now, this.majority)
+    this.members = sources.map((source, i) => {
       const server = new Server(source, settings, clock, this.#listenTo(i), this.ids)
       const name = `server ${i + 1} of ${sources.length} (${addressOf(server.commands.redis)})`
-      const standing = new Standing(clock, this.#leases, {
+      const eligibility = new Eligibility(clock, settings.lease, {
         changed: () => this.#changed(),
         twin: runs =>
-          this.#members.find((other, j) => j !== i && other.standing.runs.some(id => runs.includes(id)))?.name,
+          this.members.find((other, j) => j !== i && other.eligibility.runs.some(id => runs.includes(id)))?.name,
       })
-      return new Member(i, name, server, standing, clock, settings.outageTimeout)
+      return new Member(i, name, server, eligibility, clock, settings.outageTimeout)
     })
   }
 
   get inboxPerLock(): boolean {
-    return this.#members.some(({ server }) => server.inboxPerLock)
+    return this.members.some(({ server }) => server.inboxPerLock)
   }
 
   get up(): boolean {
-    return this.#members.filter(({ mayCount }) => mayCount).length >= this.#majority
+    return this.members.filter(({ mayCount }) => mayCount).length >= this.majority
   }
 
   get reachable(): boolean {
-    return this.#members.some(({ up }) => up)
+    return this.members.some(({ up }) => up)
   }
 
   get answeredAt(): number {
-    return Math.max(...this.#members.map(({ server }) => server.answeredAt))
+    return Math.max(...this.members.map(({ server }) => server.answeredAt))
   }
 
-  trouble(key?: string): Error | undefined {
-    const problems = this.#members.map(member => member.problemFor(key))
+  trouble(): Error | undefined {
+    const problems = this.members.map(({ problem }) => problem)
     const well = problems.filter(problem => problem === undefined).length
-    return well < this.#majority ? noMajority(problems) : undefined
+    return well < this.majority ? noMajority(problems) : undefined
   }
 
   open(): void {
-    for (const { server } of this.#members) server.open()
+    for (const { server } of this.members) server.open()
   }
 
   close(): void {
     this.#telling?.cancel()
-    for (const member of this.#members) member.close()
+    for (const member of this.members) member.close()
   }
 
   async rest(): Promise<void> {
-    await this.#ballots?.clearing.rest()
+    await this.#ballots?.rest()
   }
 
   together(): void {
-    for (const { server } of this.#members) server.together()
+    for (const { server } of this.members) server.together()
   }
 
   make<State, S extends ScriptSet, N extends Names>(
     kind: KindDefinition<State, S, N>,
     warn: (error: LockError) => void,
   ): Made<State> {
-    const places = this.#members.map((member): Place => {
+    const places = this.members.map((member): Place => {
       const made = member.server.make(kind, warn) as unknown as Made<LockState>
       const { vote } = made.kind
       if (!vote)
@@ -132,25 +126,26 @@ export class Quorum implements Backend {
       return { member, vote: vote.bind(made.kind), kind: made.kind, keys: made.keys }
     })
     const { keys } = places[0]!
-    const { waiterTtl, outageTimeout } = this.#settings
-    const ballots = new Ballots(places, this.#clock, this.#floor, waiterTtl, {
+    const { waiterTtl, outageTimeout, lease } = this.#settings
+    const ballots = new Ballots(places, this.clock, this.#floor, waiterTtl, {
       won: ({ id, key }, grant) => this.#listener.granted(id, grant, keys.of(key).lock),
-      asks: (key, lease) => this.#leases.asks(key, lease),
-      says: (key, i, ttl, begun) => this.#leases.says(key, i, this.#members[i] as Member, ttl, begun),
-      refused: (i, error) => {
-        ;(this.#members[i] as Member).refusal = error
+      denied: (i, error) => {
+        ;(this.members[i] as Member).refusal = error
         this.#tellSoon()
       },
+      waits: ballot => waiters.hope(ballot),
     })
-    const made = new QuorumKind(ballots, this.#floor, this.#clock, outageTimeout)
+    const waiters = new Waiters(ballots)
+    const made = new QuorumKind(ballots, waiters, this.#floor, { patience: outageTimeout, longestLease: lease })
     this.#ballots ??= ballots
+    this.#waiters ??= waiters
     return { keys, kind: made as unknown as Made<State>['kind'] }
   }
 
   channels(keys: Keys): Channels {
-    const each = this.#members.map(({ server }, i) => server.channels(this.#keysOf(i) ?? keys))
+    const each = this.members.map(({ server }, i) => server.channels(this.#keysOf(i) ?? keys))
     const hears = (key: string, channel: Channel) =>
-      each.filter(channels => channels.hears(key, channel)).length >= this.#majority
+      each.filter(channels => channels.hears(key, channel)).length >= this.majority
     return {
       hears,
       hear: (key, channel) => {
@@ -164,24 +159,21 @@ export class Quorum implements Backend {
   }
 
   async *list(kinds: readonly Keys[], pattern: string): AsyncGenerator<[kind: number, key: string][], void, undefined> {
-    const round = new Round(this.#members, this.#majority, this.#clock)
-    const lists = this.#members.map(({ server }, i) => {
+    const round = new Round(this, { verdict: () => 'open' })
+    const lists = this.members.map(({ server }, i) => {
       const pages = server.list(
         kinds.map(keys => this.#keysOf(i) ?? keys),
         pattern,
       )
       const list = { pages, first: undefined as ReturnType<typeof pages.next> | undefined }
-      round.ask(
-        i,
-        () => {
-          list.first = pages.next()
-          return list.first
-        },
-        () => false,
-      )
+      round.ask(i, () => {
+        list.first = pages.next()
+        return list.first
+      })
       return list
     })
-    const errors = [...(await round.over)]
+    await round.settled()
+    const { errors } = round
     const seen = new Set<string>()
     for (const [i, { pages, first }] of lists.entries()) {
       // Skips a server that has not sent the first page of its list in time.
@@ -196,20 +188,20 @@ export class Quorum implements Backend {
         errors[i] = error as Error
       }
     }
-    if (errors.filter(Boolean).length > this.#members.length - this.#majority) throw noMajority(errors)
+    if (errors.filter(Boolean).length > this.members.length - this.majority) throw noMajority(errors)
   }
 
   /** Resolves when a majority of the servers has confirmed the subscription. */
   async #heard(hearing: readonly Promise<void>[]): Promise<void> {
-    const round = new Round(this.#members, this.#majority, this.#clock)
-    for (const [i, each] of hearing.entries()) round.expect(i, each, () => true)
-    await round.over
+    const round = new Round(this, { verdict: enough => (enough ? 'over' : 'open') })
+    for (const [i, each] of hearing.entries()) round.expect(i, each)
+    await round.settled()
   }
 
   #readClocks(): void {
-    for (const { index, up, server } of this.#members) {
+    for (const { index, up, server } of this.members) {
       if (!up) continue
-      const sent = this.#clock.now()
+      const sent = this.clock.now()
       const read = server.commands.redis.time() as Promise<[seconds: number | string, micros: number | string]>
       read.then(
         ([seconds, micros]) => {
@@ -238,7 +230,7 @@ export class Quorum implements Backend {
 
   #listenTo(i: number): LinkListener {
     const listener = this.#listener
-    const member = () => this.#members[i] as Member
+    const member = () => this.members[i] as Member
     const said = (what: string, lock: string, tell: (lock: string, by: string | undefined) => void, by?: string) => {
       const name = this.#nameOf(i, lock)
       const opening = name === undefined ? undefined : this.#openings.said(`${what} ${name}`, i, by)
@@ -247,7 +239,7 @@ export class Quorum implements Backend {
     return {
       granted: (id, { token, via }, lock) => {
         const { places } = this.#ballots as Ballots
-        if (this.#ballots?.looks.announced(i, id, token, via)) return
+        if (this.#waiters?.announced(i, id, token, via)) return
         const key = places[i]?.keys.keyOf(lock)
         if (key !== undefined) places[i]?.kind.giveBack({ key, id }).catch(() => {})
       },
@@ -258,7 +250,7 @@ export class Quorum implements Backend {
       unlocked: (lock, by) => {
         // A caller that was refused gives back the votes that do not count, too. If their messages woke it, it would ask
         // again at once, and give them back again.
-        if (member().standing.counts(this.#keysOf(i)?.keyOf(lock)) === false) return
+        if (member().counts === false) return
         said('free', lock, (name, one) => listener.unlocked(name, one), by)
       },
       ends: (lock, ms) => {
@@ -272,12 +264,9 @@ export class Quorum implements Backend {
         member().recheck()
       },
       up: () => {
-        const { server, standing } = member()
         member().connected()
         this.#changed()
-        member().recheck()
         this.#readClocks()
-        standing.look(server.commands)
       },
       heard: lock => {
         if (lock === undefined) return listener.heard()
@@ -297,16 +286,15 @@ export class Quorum implements Backend {
    * calls and the event `disconnected` report it.
    */
   #tellSoon(): void {
-    this.#telling ??= this.#clock.after(LASTING, () => {
+    this.#telling ??= this.clock.after(LASTING, () => {
       this.#telling = undefined
-      for (const problem of problems) {
-        const all = this.#members.map(member => kindOf(problem(member)))
-        for (const [i, member] of this.#members.entries()) {
-          const reason = problem(member)
-          if (!reason || all.filter(kind => kind === all[i]).length >= this.#majority) continue
-          if (!member.isNews(reason, problem === problems[0])) continue
-          this.#listener.warned?.(new LockConnectionError(member.name, reason))
-        }
+      const troubles = this.members.map(({ trouble }) => trouble)
+      const kinds = troubles.map(kindOf)
+      for (const [i, member] of this.members.entries()) {
+        const reason = troubles[i]
+        if (!reason || kinds.filter(kind => kind === kinds[i]).length >= this.majority || !member.isNews(reason))
+          continue
+        this.#listener.warned?.(new LockConnectionError(member.name, reason))
       }
     })
   }
@@ -317,13 +305,13 @@ export class Quorum implements Backend {
    * counts as usable.
    */
   get #lacking(): boolean {
-    const useless = this.#members.filter(({ away, standing }) => away || standing.counts() === false)
-    return useless.length > this.#members.length - this.#majority
+    const useless = this.members.filter(({ away, counts }) => away || counts === false)
+    return useless.length > this.members.length - this.majority
   }
 
   /** Called after a server was connected or lost, and when its votes begin to count. */
   #changed(): void {
-    if (this.#members.some(({ away, standing }) => away || standing.useless)) this.#tellSoon()
+    if (this.members.some(({ trouble }) => trouble)) this.#tellSoon()
     const whole = this.up
     if (whole !== this.#whole || !whole) {
       this.#whole = whole
@@ -338,7 +326,7 @@ export class Quorum implements Backend {
   /** Emits `disconnected` when a majority is no longer available, and `reconnected` when one is available again. */
   #report(): void {
     const [trouble, { up }] = [this.trouble(), this]
-    if (!up && trouble && this.#lacking && this.#members.some(({ away }) => away) && !this.#reported) {
+    if (!up && trouble && this.#lacking && this.members.some(({ away }) => away) && !this.#reported) {
       this.#reported = true
       this.#listener.disconnected(trouble)
     } else if (up && this.#reported) {

@@ -1,0 +1,547 @@
+/**
+ * A mutex that is made of the same mutex on N independent servers. It is held while a majority of the servers has the
+ * hold. It has no scripts of its own: each method of `Kind` asks every server in a round (round.ts), and the ballots
+ * (ballots.ts) put the answers together. This file has the calls that wait for an outcome.
+ */
+import type { Timer } from '../../clock.ts'
+import type {
+  Claim,
+  Granted,
+  HoldName,
+  Inspection,
+  Kind,
+  Prolonging,
+  Queued,
+  Refused,
+  Released,
+  Renewed,
+  Tended,
+  VoteMode,
+} from '../../kind.ts'
+import type { LockState } from '../../kinds/state.ts'
+import { type Outcome, settle } from '../../outcome.ts'
+import { type Answer, type Ballot, type Ballots, tellOutcome } from './ballots.ts'
+import type { Floor } from './eligibility.ts'
+import { QuorumInspection } from './inspection.ts'
+import { type Member, noMajority, reasonOf } from './member.ts'
+import { merged, type Question, Round, Tally } from './round.ts'
+import type { Seat } from './seat.ts'
+import type { Waiters } from './waiters.ts'
+
+/**
+ * An attempt is repeated if the votes were split between several claims. `attempts`: how many attempts are made. `pause`:
+ * the first pause between two attempts, in ms. It is as long as the attempt took, within these limits, because the
+ * pauses of several callers have to differ by more than that. Each further pause is twice as long.
+ */
+const SPLIT = { attempts: 4, pause: { least: 2, most: 50 } }
+/**
+ * How often a renewal asks the servers, at most. It asks again if a token was corrected, if a vote has come meanwhile, or
+ * if further servers were asked to join the hold.
+ */
+const MOST_ROUNDS = 3
+/**
+ * How long a renewal waits for servers whose answers decide whether a hold is prolonged: this fraction of the time that
+ * the hold has left, and at most `most` ms.
+ */
+const PATIENCE = { fraction: 1 / 4, most: 1_000 }
+/** A server that prolongs a hold by some time prolongs it by this fraction of the time at least, less all margins. */
+const LEAST = 0.85
+/** How long a forced release may take to reach all servers, in ms. */
+const TAKING = 500
+
+/** What a renewal asks for one hold. */
+interface Asked extends Prolonging {
+  readonly ballot: Ballot | undefined
+  /** How many servers have prolonged the hold in this round. */
+  prolonged: number
+  /** If a majority has prolonged the hold, it lasts until this time at least, in monotonic ms. */
+  readonly least: number
+}
+
+export interface Terms {
+  /** For how long a call waits for servers whose votes do not count yet, in ms (`Eligibility`). */
+  readonly patience: number
+  /** The longest lease, in ms. */
+  readonly longestLease: number
+}
+
+export class QuorumKind implements Kind<LockState> {
+  readonly shared = false
+  readonly reentrant = true
+  readonly lacks = ['maxWaiters', 'rejectLate'] as const
+  readonly longestLease: number
+  readonly inspection: Inspection<LockState>
+  readonly #ballots: Ballots
+  readonly #waiters: Waiters
+  readonly #floor: Floor
+  readonly #patience: number
+  /**
+   * Attempts that pause before they ask the servers again. `left` becomes true if the claim is taken back during the
+   * pause. The attempt must then not ask again (I7).
+   */
+  readonly #pausing = new Set<{ readonly id: string; left: boolean }>()
+
+  constructor(ballots: Ballots, waiters: Waiters, floor: Floor, { patience, longestLease }: Terms) {
+    this.#ballots = ballots
+    this.#waiters = waiters
+    this.#floor = floor
+    this.#patience = patience
+    this.longestLease = longestLease
+    this.inspection = new QuorumInspection(ballots, patience)
+  }
+
+  /** Reserves no tokens for hand-offs within the client: a majority would first have to record the new holder. */
+  attempt(claim: Claim, mode: 'try' | 'queue', _: number, _waits: boolean, to: Outcome<Granted | Refused>): void {
+    settle(mode === 'try' ? this.#try(claim) : this.#join(claim), to)
+  }
+
+  async #try(claim: Claim): Promise<Granted | Refused> {
+    const { clock } = this.#ballots
+    for (let attempt = 1; ; attempt++) {
+      const begun = clock.now()
+      const { answer, split } = await this.#attempt(claim, 'try')
+      if (answer.granted) return answer
+      this.#putBack(claim)
+      if (!split) return answer
+      const { least, most } = SPLIT.pause
+      const first = Math.max(least, Math.min(clock.now() - begun, most))
+      const pause = first * 2 ** (attempt - 1) * (0.5 + Math.random())
+      // This was the last attempt of this call. A caller that waits for the lock calls again after `ttl` ms.
+      if (attempt === SPLIT.attempts) return { ...answer, ttl: Math.max(answer.ttl, 2 * pause) }
+      const pausing = { id: claim.id, left: false }
+      this.#pausing.add(pausing)
+      await new Promise<void>(resolve => clock.after(pause, resolve))
+      this.#pausing.delete(pausing)
+      if (pausing.left) return answer
+    }
+  }
+
+  async #join(claim: Claim): Promise<Granted | Refused> {
+    const { answer } = await this.#attempt(claim, 'queue')
+    const ballot = this.#ballots.get(claim.id)
+    if (!answer.granted && ballot && !ballot.over) this.#ballots.changed(ballot)
+    return answer
+  }
+
+  async #attempt(claim: Claim, mode: 'try' | 'queue'): Promise<Attempted> {
+    const ballot = this.#ballots.of(claim)
+    // An earlier grant of this claim came too late to be used, so the caller asks again.
+    if (ballot.granted && ballot.until <= this.#ballots.clock.now()) ballot.granted = undefined
+    try {
+      return await new Attempt(this.#ballots, ballot, mode, this.#floor.next, this.#patience).outcome
+    } catch (error) {
+      this.#putBack(claim)
+      throw error
+    }
+  }
+
+  /**
+   * Takes the claim back after a call has ended without a grant, unless the claim is queued or another call still waits
+   * for it.
+   */
+  #putBack({ id }: Claim): void {
+    const ballot = this.#ballots.get(id)
+    if (ballot && ballot.attempts.size === 0 && !ballot.granted && ballot.ticket === undefined) {
+      this.#ballots.end(ballot).catch(() => {})
+    }
+  }
+
+  tend(_key: string, waiters: readonly Queued[]): Promise<Tended> {
+    return this.#waiters.tend(waiters)
+  }
+
+  async leave(claim: Claim): Promise<void> {
+    await this.giveBack(claim)
+  }
+
+  async giveBack({ id }: HoldName): Promise<void> {
+    for (const pausing of this.#pausing) if (pausing.id === id) pausing.left = true
+    const ballot = this.#ballots.get(id)
+    if (ballot) await this.#ballots.end(ballot)
+  }
+
+  release(hold: HoldName, _: number | undefined, to: Outcome<Released>): void {
+    settle(this.#release(hold), to)
+  }
+
+  async #release(hold: HoldName): Promise<Released> {
+    const ballots = this.#ballots
+    const ballot = ballots.get(hold.id)
+    if (!ballot?.granted) return { ended: false }
+    const used = this.#floor.next || undefined
+    ballots.finish(ballot)
+    const tally = new Tally(ballots)
+    const round = new Round(ballots, { verdict: enough => tally.verdict(enough) })
+    for (const [i, { kind }] of ballots.places.entries()) {
+      const { vote, goneAt } = ballot.seats[i] as Seat
+      // If this client has no vote of a server, the server may have the hold all the same. The hold is certainly gone
+      // only if the server has reported that it is gone.
+      if (!vote && goneAt > Number.NEGATIVE_INFINITY) tally.add('gone')
+      const release = async () => {
+        const asked = new Promise<Released>((done, failed) => kind.release(hold, used, { done, failed }))
+        const { ended, successors = [] } = await asked
+        tally.add(ended ? 'ended' : 'gone')
+        for (const { id, grant } of successors) ballots.succeeded(i, { key: hold.key, id }, grant)
+      }
+      round.expect(i, ballots.leave(ballot, i, vote && release))
+    }
+    await round.settled()
+    return { ended: tally.ended }
+  }
+
+  /**
+   * Renews the holds on all servers. A hold is prolonged if a majority prolongs it, and gone if no majority has it any
+   * more. If a server does not answer, nothing changes: the hold on that server counts until the last deadline that the
+   * server has given. Rejects if the outcome is unknown for every hold, because too few servers have answered.
+   *
+   * A server that does not have the hold is asked to grant it too, with the token that the other servers have. Such a
+   * server was away when the lock was granted, or had voted for a claim that has since been taken back. Without these
+   * requests, the hold could disappear from one server after the other. It would end although a majority of the servers
+   * was up at any time (I8).
+   *
+   * `rounds`: how often the servers are asked, at most.
+   */
+  async renew(asked: readonly Prolonging[], rounds = MOST_ROUNDS): Promise<Renewed[]> {
+    const ballots = this.#ballots
+    const { places, majority, clock } = ballots
+    const holds: Asked[] = asked.map(each => ({
+      ...each,
+      ballot: ballots.get(each.hold.id),
+      prolonged: 0,
+      least: clock.now() + each.ms * LEAST,
+    }))
+    // A server may lose the hold after it has prolonged it, as by a forced release. So `prolonged` alone decides nothing.
+    const decided = ({ ballot, prolonged, least }: Asked) =>
+      !ballot?.granted || (prolonged >= majority && ballot.until >= least) || this.#mayHave(ballot) < majority
+    const unanswered = new Set(places.keys())
+    const open = (hold: Asked) => !decided(hold) && hold.prolonged + unanswered.size >= majority
+    const round = new Round(ballots, {
+      verdict: enough => (enough && holds.every(decided) ? 'over' : 'open'),
+      least: () => {
+        const ends = holds.filter(open).map(({ ballot }) => (ballot as Ballot).until)
+        const left = Math.max(0, Math.min(...ends) - clock.now())
+        return ends.length > 0 ? Math.min(PATIENCE.most, left * PATIENCE.fraction) : undefined
+      },
+    })
+    /** For each hold, the servers that have granted it again, with a token that this client does not know. */
+    const anew: number[][] = holds.map(() => [])
+    for (const i of places.keys()) {
+      const at = (hold: Asked) => (hold.ballot?.granted ? hold.ballot.seats[i] : undefined)
+      const [free, busy]: [Asked[], Asked[]] = [[], []]
+      for (const hold of holds) if (at(hold)?.busy || at(hold)?.vote) (at(hold)?.busy ? busy : free).push(hold)
+      const replaced = (hold: Asked) => anew[holds.indexOf(hold)]?.push(i)
+      const prolonged = this.#prolong(i, free, replaced)
+      // What is under way to a server may never be answered. So the time limit of the round begins without it.
+      if (busy.length > 0) prolonged.then(() => round.partly(i), noResult)
+      const late = busy.map(
+        hold =>
+          new Promise<void>((resolve, reject) => {
+            at(hold)?.whenFree(error => {
+              if (error || !at(hold)?.vote) return error ? reject(error) : resolve()
+              this.#prolong(i, [hold], replaced).then(resolve, reject)
+            })
+          }),
+      )
+      round.expect(
+        i,
+        Promise.all([prolonged, ...late]).finally(() => unanswered.delete(i)),
+      )
+    }
+    await round.over
+    const settled = await Promise.all(holds.map(({ ballot }, i) => ballot && this.#settle(ballot, anew[i]!)))
+    const undecided = holds.filter(hold => !decided(hold))
+    // If a server does not answer, another server may join the hold and prolong it instead.
+    const joining = undecided.map(({ ballot }) => this.#joinLate(ballot as Ballot))
+    // Correcting a token does not prolong the lease, and neither does joining. So the servers are asked again.
+    // If all servers have answered, a vote has come since the round has ended.
+    const answered = round.missing.every(reason => reason === undefined)
+    const changed = answered || [...settled, ...joining].some(Boolean)
+    if (undecided.length > 0 && rounds > 1 && changed) return this.renew(asked, rounds - 1)
+    const renewed = holds.map((hold): Renewed => {
+      const { ballot } = hold
+      if (!ballot?.granted) return 'lost'
+      const until = decided(hold) ? ballot.until : 'unknown'
+      if (until === 0) {
+        ballots.endLost(ballot)
+        return 'lost'
+      }
+      this.#joinLate(ballot)
+      return until
+    })
+    if (renewed.every(each => each === 'unknown')) throw noMajority(round.missing)
+    return renewed
+  }
+
+  /** How many servers have the hold, or are being asked for it. */
+  #mayHave(ballot: Ballot): number {
+    const { members } = this.#ballots
+    const coming = ballot.seats.filter(({ vote, busy }, i) => !vote && busy && members[i]?.up).length
+    return ballot.votes().length + coming
+  }
+
+  /** Asks the server to prolong these holds, for which it has voted. `replaced`: it has the hold with another token. */
+  async #prolong(server: number, some: readonly Asked[], replaced: (hold: Asked) => void): Promise<void> {
+    if (some.length === 0) return
+    const ballots = this.#ballots
+    const { clock } = ballots
+    const seats = some.map(({ ballot }) => ballot!.seats[server] as Seat)
+    const sent = clock.now()
+    const asked = some.map(({ hold, ms }, k) => ({ hold, ms, token: seats[k]!.vote?.token ?? 0 }))
+    for (const seat of seats) seat.busy = true
+    let failure: Error | undefined
+    try {
+      const renewed = await ballots.places[server]!.kind.renew(asked)
+      for (const [k, hold] of some.entries()) {
+        const seat = seats[k]!
+        const { vote } = seat
+        const until = renewed[k]
+        if (!vote) continue
+        if (typeof until === 'number') {
+          const grant = { granted: true, token: vote.token, via: vote.via, deadline: until } as const
+          ballots.voted(hold.ballot!, server, grant, { lease: Math.max(hold.ms, until - clock.now()) })
+          if (seat.vote?.counted) hold.prolonged += 1
+        } else if (vote.at < sent) {
+          seat.lose()
+          if (until === 'replaced') replaced(hold)
+          else seat.goneAt = clock.now()
+        }
+      }
+    } catch (error) {
+      failure = error as Error
+      throw error
+    } finally {
+      for (const seat of seats) seat.free(failure)
+      for (const { ballot } of some) ballots.changed(ballot!)
+    }
+  }
+
+  /**
+   * Writes the token of the hold to the servers that have the hold with another token, because a vote with another
+   * token does not count. Waits for the answers. Resolves to true if there was such a server. A server has another
+   * token for one of two reasons. Either it has granted the hold again, with a token that this client does not know
+   * (`anew`). Or it had voted with that token before the majority agreed on the token of the hold.
+   */
+  async #settle(ballot: Ballot, anew: readonly number[]): Promise<boolean> {
+    const token = ballot.granted?.token
+    if (token === undefined) return false
+    await this.#askUntilHeld(ballot, anew, 'raise', token)
+    const other = ballot.seats.flatMap(({ vote }, i) => (vote && vote.token !== token ? [i] : []))
+    await this.#askUntilHeld(ballot, other, 'same', token)
+    return anew.length + other.length > 0
+  }
+
+  /** Writes the token to these servers. Resolves when all have answered, or as soon as a majority has the hold. */
+  #askUntilHeld(ballot: Ballot, servers: readonly number[], mode: VoteMode, token: number): Promise<void> {
+    return new Promise(resolve => {
+      let unanswered = servers.length
+      const judge = () => {
+        if (unanswered === 0 || ballot.until > 0) resolve()
+      }
+      for (const i of servers) {
+        this.#ballots.ask(ballot, i, mode, token, () => {
+          unanswered -= 1
+          judge()
+        })
+      }
+      judge()
+    })
+  }
+
+  /**
+   * Asks the servers that do not have the hold to grant it, too, except servers that have lost it within the last
+   * TAKING ms. A forced release takes the hold from one server after the other, and would never finish if servers
+   * granted the hold again at once. Returns whether a server was asked.
+   */
+  #joinLate(ballot: Ballot): boolean {
+    const token = ballot.granted?.token
+    const before = this.#ballots.clock.now() - TAKING
+    let joins = false
+    for (const [i, member] of this.#ballots.members.entries()) {
+      const { vote, busy, goneAt } = ballot.seats[i] as Seat
+      if (token === undefined || vote || busy || !member.up || goneAt > before) continue
+      this.#ballots.ask(ballot, i, 'same', token)
+      joins = true
+    }
+    return joins
+  }
+
+  /**
+   * When a server grants a re-entry, it also prolongs the owner's first hold. This method raises the deadline of the
+   * first hold on each server that has granted the re-entry. It treats each server separately, because the re-entry and
+   * the first hold may have different majorities.
+   */
+  raised(first: HoldName, longer: HoldName): number {
+    const [ballot, other] = [this.#ballots.get(first.id), this.#ballots.get(longer.id)]
+    if (!ballot || !other) return 0
+    for (const [i, seat] of ballot.seats.entries()) {
+      const raising = other.seats[i]?.vote
+      if (!seat.vote || raising?.via !== 'reentry') continue
+      seat.vote = { ...seat.vote, deadline: Math.max(seat.vote.deadline, raising.deadline) }
+    }
+    return ballot.until
+  }
+
+  placeOf(key: string): string {
+    return this.#ballots.places.map(({ kind }) => kind.placeOf(key)).join(' ')
+  }
+}
+
+interface Attempted {
+  readonly answer: Granted | Refused
+  /** Whether the claim was refused although some servers voted for it. Then perhaps no claim has a majority. */
+  readonly split: boolean
+}
+
+/**
+ * One attempt: a round that asks all servers to vote for a claim.
+ *
+ *   granted    a majority has voted, and agrees on a token (ballots.ts), be it by answers or by messages
+ *   refused    no majority can vote for the claim any more, and a majority has answered
+ *   an error   so many servers have failed that no majority can answer
+ *
+ * A vote that does not count yet (`Eligibility`) is neither an answer nor a failure. The attempt waits for it only until a
+ * majority of other servers has answered. If one of these has refused, the lock is taken.
+ */
+class Attempt implements Question {
+  readonly outcome: Promise<Attempted>
+  readonly #ballots: Ballots
+  readonly #ballot: Ballot
+  readonly #mode: 'try' | 'queue'
+  readonly #patience: number
+  readonly #round: Round
+  readonly #answers: (Answer | undefined)[]
+  readonly #judge: () => void
+  #resolve!: (outcome: Attempted) => void
+  #reject!: (error: Error) => void
+  /** Whether servers have been asked again because their votes had lapsed before the claim was granted. */
+  #askedAgain = false
+  #counting: Timer | undefined
+
+  constructor(ballots: Ballots, ballot: Ballot, mode: 'try' | 'queue', floor: number, patience: number) {
+    this.#ballots = ballots
+    this.#ballot = ballot
+    this.#mode = mode
+    this.#patience = patience
+    this.#answers = ballot.seats.map(() => undefined)
+    this.#round = new Round(ballots, this)
+    this.outcome = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    this.#judge = () => {
+      this.#askLapsed()
+      this.#round.judge()
+    }
+    ballot.attempts.add(this.#judge)
+    for (const i of ballot.seats.keys()) this.#ask(i, floor)
+  }
+
+  #ask(server: number, floor: number): void {
+    this.#answers[server] = undefined
+    this.#ballots.ask(this.#ballot, server, this.#mode, floor, answer => {
+      this.#answers[server] = answer
+    })
+  }
+
+  /** `agreeing`: how many servers have voted and are asked to change the token of their vote. */
+  get #votes(): { voted: number; agreeing: number; open: number; refused: number; failed: number } {
+    const votes = { voted: 0, agreeing: 0, open: 0, refused: 0, failed: 0 }
+    for (const [i, { vote, busy }] of this.#ballot.seats.entries()) {
+      const member = this.#ballots.members[i] as Member
+      const answer = this.#answers[i]
+      if (vote && busy) votes.agreeing += 1
+      if (busy ? vote || !answer : !vote && !answer) votes.open += member.up && !this.#round.late ? 1 : 0
+      else if (vote?.counted) votes.voted += 1
+      else if (vote) votes.failed += member.repeats || !this.#awaits(member) ? 1 : 0
+      else if (answer instanceof Error) votes.failed += 1
+      else votes.refused += 1
+    }
+    return votes
+  }
+
+  count() {
+    const { voted, agreeing, open, refused, failed } = this.#votes
+    return { answered: voted + agreeing + refused, failed, open }
+  }
+
+  verdict(enough: boolean): 'over' | 'open' | 'waits' {
+    const { majority } = this.#ballots
+    if (this.#ballot.granted || this.#ballot.over) return 'over'
+    const { voted, open } = this.#votes
+    // A majority has voted, but the claim is not granted: the servers have to agree, or some leases have ended.
+    if (voted >= majority) return 'waits'
+    return enough && voted + open < majority ? 'over' : 'open'
+  }
+
+  /**
+   * Returns whether the attempt waits until the votes of this server count. If it waits, this method also sets a timer
+   * that looks again.
+   */
+  #awaits({ eligibility }: Member): boolean {
+    const { clock } = this.#ballots
+    const left = this.#round.begun + this.#patience - clock.now()
+    if (left <= 0) return false
+    this.#counting ??= clock.after(Math.max(1, Math.min(left, eligibility.wait)), () => {
+      this.#counting = undefined
+      // Votes that count by now are made valid first (`Ballots.#askYoung`).
+      this.#ballots.changed(this.#ballot)
+    })
+    return true
+  }
+
+  /** Asks servers again whose votes have lapsed while other answers were awaited. */
+  #askLapsed(): void {
+    const { majority, clock } = this.#ballots
+    const { granted, over, seats } = this.#ballot
+    const now = clock.now()
+    const lapsed = [...seats.keys()].filter(i => (seats[i]?.vote?.deadline ?? now + 1) <= now)
+    if (granted || over || lapsed.length === 0 || this.#votes.voted < majority) return
+    // Servers are asked again only once. If the lease is shorter than the round trip, each new vote would lapse as well.
+    if (this.#askedAgain) return this.#ballots.grantLapsed(this.#ballot)
+    this.#askedAgain = true
+    for (const i of lapsed) {
+      seats[i]?.lose()
+      this.#ask(i, 0)
+    }
+  }
+
+  /** Called by the round when it is over. */
+  ended(enough: boolean): void {
+    const ballot = this.#ballot
+    const { majority, members } = this.#ballots
+    this.#counting?.cancel()
+    ballot.attempts.delete(this.#judge)
+    if (ballot.granted) {
+      ballot.reported = true
+      return this.#resolve({ answer: ballot.granted, split: false })
+    }
+    const refusals = this.#answers.filter((answer): answer is Refused => !!answer && 'sent' in answer)
+    // If the caller has given up, other callers of this client rely on a refusal, so there is none without a majority.
+    if (ballot.over ? refusals.length < majority : !enough) return this.#fail()
+    const answer = merged(refusals, members.length - majority, this.#round.begun)
+    if (ballot.over) return this.#resolve({ answer, split: false })
+    // The ticket has to be set before this attempt ends. Other calls may wait for the same claim, and end at the same
+    // moment. The last of them would take the claim back from the servers if the claim had no ticket
+    // (`QuorumKind.#putBack`).
+    if (this.#mode === 'queue')
+      ballot.ticket ??= String(Math.max(0, ...ballot.seats.flatMap(({ ticket }) => ticket ?? [])))
+    const split = this.#votes.voted > 0
+    tellOutcome(ballot.claim, split ? 'split' : 'refused')
+    this.#resolve({ answer: { ...answer, ticket: ballot.ticket ?? answer.ticket }, split })
+  }
+
+  #fail(): void {
+    const { members } = this.#ballots
+    const { claim, seats } = this.#ballot
+    const reasons = members.map((member, i) => {
+      const answer = this.#answers[i]
+      if (answer instanceof Error) return answer
+      const { vote } = seats[i] as Seat
+      return answer && (!vote || vote.counted) ? undefined : reasonOf(member)
+    })
+    tellOutcome(claim, 'failed')
+    this.#reject(noMajority(reasons))
+  }
+}
+
+const noResult = () => {}

@@ -1,0 +1,28 @@
+/** Tests what an attempt on a quorum waits for. */
+import { expect, test } from 'vitest'
+import type { Claim, Granted, Refused } from '../../src/kind.ts'
+import { member, quorumOver } from './ballots.ts'
+import { FakeClock } from './fake-clock.ts'
+import { now } from './promises.ts'
+
+const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 600, headStart: 0 }
+
+// This test fails if `if (votes.length < this.majority) return` becomes `if (votes.length < ballot.seats.length) return` in
+// src/compose/quorum/ballots.ts.
+test('I4: the answers of a majority decide, whatever a slow server does', async () => {
+  const clock = new FakeClock()
+  const places = [0, 1, 2].map(server => ({
+    member,
+    kind: { leave: async () => {} },
+    vote: () => {
+      const granted = { granted: true, token: 1_000, deadline: clock.now() + 600, via: 'immediate' }
+      return server === 2 ? new Promise(() => {}) : Promise.resolve(granted)
+    },
+  }))
+  const { kind } = quorumOver(places, clock)
+  const answer = new Promise<Granted | Refused>((done, failed) =>
+    kind.attempt(claim, 'try', 0, false, { done, failed }),
+  )
+  // No time passes.
+  expect(await now(answer)).toMatchObject({ granted: true, token: 1_000 })
+})
