@@ -134,6 +134,8 @@ export class Member {
   /** Records that there is a connection again. */
   connected(): void {
     this.#told.clear()
+    // What was refused on the former connection need not be refused on this one.
+    this.refusal = undefined
     this.recheck()
     this.eligibility.look(this.server.commands)
   }
