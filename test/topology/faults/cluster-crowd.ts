@@ -144,7 +144,8 @@ export class Crowd {
     const other = wants && { wants, lock: lockFor(locks, key, wants) }
     for (let turn = 0; this.#open; turn++) {
       const owner = fair ? { owner: `${key}.${worker}.${caller}.${turn}` } : undefined
-      const options = optionsFor({ fair, fairAfter: Number.POSITIVE_INFINITY, ...owner }, wants)
+      // Nothing else bounds how long an unfair caller may be overtaken.
+      const options = optionsFor({ fair, fairAfter: 500, ...owner }, wants)
       try {
         const lease = await client.lock(key, options, other)
         this.#served.set(`${key} ${worker}`, now())

@@ -37,7 +37,7 @@ describe('a slot that moves', () => {
     ]
     const slot = slotOf('{m}:fair')
     const crowd = new Crowd(cluster, [...moving, ...staying])
-    const holder = clusterLocks(cluster, { lease: 3_000 })
+    const holder = clusterLocks(cluster, { lease: 6_000 })
     const { read } = holder.readWrite('{m}:steady')
     const locks = [holder.mutex('{m}:steady'), holder.mutex('other'), holder.semaphore('{m}:steady', 2), read, read]
     const steady = await Promise.all(locks.map(lock => lock.lock()))
