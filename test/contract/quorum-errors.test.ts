@@ -127,7 +127,9 @@ test('a lease longer than that of the client is refused, by calls and renewals, 
 }) => {
   const scene = scenes.get(3)!
   const locks = scene.client({ lease: 2_000 })
-  const lease = await locks.lock(key, { lease: 1_000 })
+  const lease = await locks.lock(key, { lease: 2_000 })
+  // The servers agree on the token, and read the scripts.
+  await sleep(500)
   const before = await scene.admin().calls()
   const long = { lease: 2_001 }
   const calls: (() => unknown)[] = [
