@@ -231,8 +231,8 @@ export class QuorumKind implements Kind<LockState> {
       for (const hold of holds) if (at(hold)?.busy || at(hold)?.vote) (at(hold)?.busy ? busy : free).push(hold)
       const replaced = (hold: Asked) => anew[holds.indexOf(hold)]?.push(i)
       const prolonged = this.#prolong(i, free, replaced)
-      // What is under way to a server may never be answered. So the time limit of the round begins without it.
-      if (busy.length > 0) prolonged.then(() => round.partly(i), noResult)
+      // A vote that is on its way may never come. So the time limit of the round begins without it.
+      if (busy.some(hold => !at(hold)?.vote)) prolonged.then(() => round.partly(i), noResult)
       const late = busy.map(
         hold =>
           new Promise<void>((resolve, reject) => {
