@@ -14,11 +14,11 @@ import type { Requests } from './key/requests.ts'
 import type { Call, Waiter } from './key/waiter.ts'
 import type { Claim, Granted, Kind } from './kind.ts'
 import type { Ids } from './redis/ids.ts'
-import type { Replicas, ReplicatedCall } from './replicated.ts'
+import type { Confirmations, ReplicatedCall } from './replicated.ts'
 import type { CallTerms } from './settings.ts'
 
 /** Receives the holder because of which a call got no lease; undefined if the holder is not known. */
-export type Refused = (holder: HolderInfo | undefined) => void
+export type TellRefused = (holder: HolderInfo | undefined) => void
 
 /** What a call needs of its client (kind-client.ts). */
 export interface CallClient {
@@ -30,7 +30,7 @@ export interface CallClient {
   }
   readonly requests: Requests
   readonly holding: Holds
-  readonly replicas: Replicas | undefined
+  readonly confirmations: Confirmations | undefined
   /** Turns the grant of a call into its lease. */
   take(call: LockCall, grant: Granted | Hold, now: number, handoff: number | undefined): Lease
   /** Counts a call that failed, and returns its error with the key. */
@@ -58,7 +58,7 @@ export class LockCall implements Call, ReplicatedCall {
   readonly #owner: string | undefined
   /** Whether the call rejects if it gets no lease. */
   readonly blocking: boolean
-  readonly told: Refused | undefined
+  readonly told: TellRefused | undefined
   readonly #resolve: (outcome: Lease | null | Promise<never>) => void
   readonly #reject: (error: unknown) => void
   #unlimited: (() => void) | undefined
@@ -71,7 +71,7 @@ export class LockCall implements Call, ReplicatedCall {
     terms: CallTerms,
     once: boolean,
     blocking: boolean,
-    told: Refused | undefined,
+    told: TellRefused | undefined,
     resolve: (outcome: Lease | null | Promise<never>) => void,
     reject: (error: unknown) => void,
   ) {
@@ -125,9 +125,9 @@ export class LockCall implements Call, ReplicatedCall {
 
   waited(end: Granted | Error | undefined, waiter: Waiter, now: number, handoff?: number): void {
     this.waiter = waiter
-    const { replicas } = this.client
+    const { confirmations } = this.client
     // A hand-off within the client passes on a hold that replicas have.
-    if (replicas && end && 'token' in end && !('run' in end)) replicas.confirm(this, end, now)
+    if (confirmations && end && 'token' in end && !('run' in end)) confirmations.confirm(this, end, now)
     else this.settle(end, now, handoff)
   }
 
@@ -148,7 +148,7 @@ export class LockCall implements Call, ReplicatedCall {
 
   #giveUp(): void {
     const { waiter, client, terms } = this
-    if (!waiter.waits) client.replicas?.end(this, undefined)
+    if (!waiter.waits) client.confirmations?.end(this, undefined)
     else if (terms.signal?.aborted) client.requests.end(waiter, undefined)
     else {
       this.late = true

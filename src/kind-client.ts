@@ -7,7 +7,7 @@
  */
 import { AsyncResource } from 'node:async_hooks'
 import type { Backend } from './backend.ts'
-import { type CallClient, LockCall, type Refused } from './call.ts'
+import { type CallClient, LockCall, type TellRefused } from './call.ts'
 import { type Clock, toMicros } from './clock.ts'
 import {
   about,
@@ -33,7 +33,7 @@ import type { Stats } from './observe/stats.ts'
 import type { LockOptions, SemaphoreOptions } from './options.ts'
 import type { Keys } from './redis/keys.ts'
 import type { Reentry } from './reentry.ts'
-import { Replicas } from './replicated.ts'
+import { Confirmations } from './replicated.ts'
 import { type CallTerms, callTermsOf, checkLongest, checkText, type Settings } from './settings.ts'
 
 /** The events in a client, each with its arguments. `held`: how many ms the hold lasted. */
@@ -109,7 +109,7 @@ export class KindClient<State = unknown> implements CallClient {
   readonly requests: Requests
   readonly holding: Holds
   /** Undefined without the option `replicas`. */
-  readonly replicas: Replicas | undefined
+  readonly confirmations: Confirmations | undefined
   readonly withdrawals: Withdrawals
   readonly #schedule: Schedule
   readonly #table: Table
@@ -143,7 +143,7 @@ export class KindClient<State = unknown> implements CallClient {
       trouble: () => backend.trouble(),
     })
     const keeping = kind.background ? new Schedule(kind.background.clock) : this.#schedule
-    const asked = (hold: Hold) => this.replicas?.asksAbout(hold) === true
+    const asked = (hold: Hold) => this.confirmations?.asksAbout(hold) === true
     this.holding = new Holds(
       kind,
       keeping,
@@ -175,7 +175,7 @@ export class KindClient<State = unknown> implements CallClient {
       },
       backend.inboxPerLock ? channels : undefined,
     )
-    if (kind.replicated) this.replicas = new Replicas(this.requests, this.holding, clock, patience.outage)
+    if (kind.replicated) this.confirmations = new Confirmations(this.requests, this.holding, clock, patience.outage)
   }
 
   /** Whether several owners may hold the lock at a time. */
@@ -185,13 +185,13 @@ export class KindClient<State = unknown> implements CallClient {
 
   /** How many calls wait, in lines and queues, or for replicas. */
   get waiting(): number {
-    const asked = this.replicas?.calls.filter(({ mode }) => mode !== 'once') ?? []
+    const asked = this.confirmations?.calls.filter(({ mode }) => mode !== 'once') ?? []
     return this.#table.waiting + asked.length
   }
 
   /** How many holds this client has that their callers have got. */
   get held(): number {
-    return this.#table.holds - (this.replicas?.held ?? 0)
+    return this.#table.holds - (this.confirmations?.held ?? 0)
   }
 
   // Calls.
@@ -207,7 +207,7 @@ export class KindClient<State = unknown> implements CallClient {
     options: SemaphoreOptions | undefined,
     blocking: boolean,
     permits?: number,
-    told?: Refused,
+    told?: TellRefused,
     spectator: Spectator | null | undefined = this.context.spectator,
   ): Promise<Lease | null> {
     if (spectator) {
@@ -249,7 +249,7 @@ export class KindClient<State = unknown> implements CallClient {
     terms: CallTerms,
     once: boolean,
     blocking: boolean,
-    told?: Refused,
+    told?: TellRefused,
   ): Promise<Lease | null> {
     const { context } = this
     if (context.closing && context.closedTo(this.keys, key, this.kind.reentrant ? owner : undefined)) {
@@ -368,7 +368,7 @@ export class KindClient<State = unknown> implements CallClient {
   /** Returns whether this owner has a hold of the lock that has not ended, and is not being released. */
   holds(key: string, owner: string): boolean {
     for (const hold of this.#table.keys.get(key)?.holds.all ?? []) {
-      if (hold.claim.owner === owner && this.holding.lasts(hold) && !this.replicas?.asksAbout(hold)) return true
+      if (hold.claim.owner === owner && this.holding.lasts(hold) && !this.confirmations?.asksAbout(hold)) return true
     }
     return false
   }
@@ -379,8 +379,8 @@ export class KindClient<State = unknown> implements CallClient {
     const closed = ({ claim, call }: Waiter) =>
       closedTo(this.keys, claim.key, call.mayReenter ? claim.owner : undefined)
     this.requests.refuse(closed)
-    for (const call of this.replicas?.calls ?? []) {
-      if (closed(call.waiter)) this.replicas?.end(call, new LockClosedError())
+    for (const call of this.confirmations?.calls ?? []) {
+      if (closed(call.waiter)) this.confirmations?.end(call, new LockClosedError())
     }
   }
 

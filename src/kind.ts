@@ -27,16 +27,16 @@ export type Via = 'immediate' | 'handoff' | 'wakeup' | 'expiry' | 'reentry'
  */
 export type Channel = 'unlock' | 'inbox'
 
-/** A client's subscriptions to the channels of a key. Each `hear` is matched by one `drop`. */
+/** A client's subscriptions to the channels of a key. Each `subscribe` is matched by one `unsubscribe`. */
 export interface Channels {
   /**
    * Subscribes to a channel. Returns a promise of the server's confirmation, or undefined if the server has already
    * confirmed the subscription.
    */
-  hear(key: string, channel: Channel): Promise<void> | undefined
-  drop(key: string, channel: Channel): void
-  /** Returns whether the server has confirmed the subscription. May still be true after the last `drop`. */
-  hears(key: string, channel: Channel): boolean
+  subscribe(key: string, channel: Channel): Promise<void> | undefined
+  unsubscribe(key: string, channel: Channel): void
+  /** Returns whether the server has confirmed the subscription. May still be true after the last `unsubscribe`. */
+  isSubscribed(key: string, channel: Channel): boolean
 }
 
 /** What one call of `lock` or `tryLock` asks for. */
@@ -139,12 +139,12 @@ export interface Refused {
 }
 
 /** What a heartbeat (`tend`) sends for one queued waiter. */
-export interface Queued {
+export interface HeartbeatEntry {
   readonly claim: Claim
   readonly ticket: string
 }
 
-export interface Tended {
+export interface HeartbeatReply {
   readonly sent: number
   readonly ttl: number
   readonly holder: Holder
@@ -183,15 +183,15 @@ export interface HoldName {
 }
 
 /** The waiter that gets a lock by a hand-off within the client. */
-export type Heir = Pick<Claim, 'owner' | 'label' | 'lease'>
+export type NextHolder = Pick<Claim, 'owner' | 'label' | 'lease'>
 
 /** A hold, and the newest token that its client knows for this hold. */
-export interface Held {
+export interface HoldRef {
   readonly hold: HoldName
   readonly token: number
 }
 
-export interface Prolonging extends Held {
+export interface RenewalRequest extends HoldRef {
   readonly ms: number
 }
 
@@ -270,13 +270,13 @@ export interface Kind<State = unknown> {
    * lost a waiter from the queue, the heartbeat puts the waiter back. Absent: the kind has no fair queue, so all its
    * waiters are unfair.
    */
-  tend?(key: string, waiters: readonly Queued[]): Promise<Tended>
+  tend?(key: string, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply>
   /**
-   * Records in Redis that the waiter `heir` of this client now has `hold`: the lock passed to it by a hand-off within
+   * Records in Redis that the waiter `next` of this client now has `hold`: the lock passed to it by a hand-off within
    * the client, before Redis was informed. Each hand-off uses one of the tokens that Redis reserved with its grant.
    * Undefined: the hold is gone. Absent: no attempt reserves tokens.
    */
-  pass?(hold: HoldName, heir: Heir, token: number): Promise<Passed | undefined>
+  pass?(hold: HoldName, next: NextHolder, token: number): Promise<Passed | undefined>
   /**
    * Asks a server of a quorum for its vote; a call gets the lock if a majority of the servers grants it. `floor`: the
    * smallest token or ticket that the server may issue for this vote. Tokens and tickets come from the server's clock,
@@ -294,7 +294,7 @@ export interface Kind<State = unknown> {
    * `ms` 0 is not renewed; the result says whether it exists, and until when. If the kind is `replicated`, rejects if too
    * few replicas have the holds.
    */
-  renew(asked: readonly Prolonging[]): Promise<Renewed[]>
+  renew(asked: readonly RenewalRequest[]): Promise<Renewed[]>
   /**
    * Returns those of the holds that Redis has. The keys of the holds are in one place (see `placeOf`). If this method is
    * absent, releases are not sent again after a failover. A quorum needs no such method: a release that one server lacks
@@ -326,7 +326,7 @@ export interface Found {
    */
   readonly permits: number | undefined
   /** Only of a semaphore with groups: what decides in which order they take turns. */
-  readonly turns?: Turns
+  readonly turns?: GroupTags
   readonly pace: Pace | undefined
 }
 
@@ -362,7 +362,7 @@ export interface Standing {
 }
 
 /** What a semaphore knows of its groups. */
-export interface Turns {
+export interface GroupTags {
   /** The start tag of the last grant (lua/groups.lua). */
   readonly virtual: number
   /** By the names of the groups; '' has the calls without a group. */

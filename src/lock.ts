@@ -1,6 +1,6 @@
 /** A lock as an object. kind-client.ts has the calls behind it. */
 
-import type { Refused } from './call.ts'
+import type { TellRefused } from './call.ts'
 import type { Lease } from './key/lease.ts'
 import type { KindClient } from './kind-client.ts'
 import type { LockState } from './kinds/state.ts'
@@ -104,7 +104,7 @@ export class KeyedLock implements Lock<SemaphoreOptions>, Holdable<Lease, Semaph
   }
 
   /** `refused` is called with the holder before the call resolves to null. */
-  tryLock(options?: SemaphoreOptions, refused?: Refused): Promise<Lease | null> {
+  tryLock(options?: SemaphoreOptions, refused?: TellRefused): Promise<Lease | null> {
     return this.client.acquire(this.key, options, false, this.permits, refused)
   }
 

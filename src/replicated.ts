@@ -45,7 +45,7 @@ interface Step {
   pause?: Timer | undefined
 }
 
-export class Replicas {
+export class Confirmations {
   readonly #requests: Requests
   readonly #holding: Holds
   readonly #clock: Clock

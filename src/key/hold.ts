@@ -13,7 +13,7 @@
  */
 import { surelyUntil, toMicros } from '../clock.ts'
 import type { LockClosedError, LockLostError } from '../errors.ts'
-import type { Announced, Claim, Granted, HoldName, Prolonging, Via } from '../kind.ts'
+import type { Announced, Claim, Granted, HoldName, RenewalRequest, Via } from '../kind.ts'
 import type { Listed } from '../list.ts'
 import type { Run, RunRecords } from './run.ts'
 
@@ -32,7 +32,7 @@ const HELD: HoldState = { is: 'held' }
 const RELEASED: HoldState = { is: 'released' }
 
 /** What a call asked for, before it was granted the lock. */
-export interface Asked {
+export interface HoldTerms {
   readonly claim: Claim
   /** When the call was made, in monotonic ms. */
   readonly since: number
@@ -42,7 +42,7 @@ export interface Asked {
 }
 
 /** A question to Redis about a hold. It asks Redis to prolong the hold, or only asks whether the hold exists. */
-export interface Question extends Prolonging {
+export interface HoldQuestion extends RenewalRequest {
   /**
    * How many reports that the hold may be gone had arrived when the question was sent. The answer says nothing about
    * reports that arrive later.
@@ -147,7 +147,7 @@ export class Hold implements Listed<Hold> {
   #controller: AbortController | undefined
 
   constructor(
-    asked: Asked,
+    asked: HoldTerms,
     of: HoldKey,
     keeper: HoldKeeper,
     grant: Granted,
@@ -303,7 +303,7 @@ export class Hold implements Listed<Hold> {
    * Returns the question about the hold that renewals.ts sends to Redis. While the lease is renewed automatically,
    * the question asks to prolong the hold. Otherwise it asks only whether the hold still exists (0 ms).
    */
-  ask(now: number): Question {
+  ask(now: number): HoldQuestion {
     this.#asking = true
     return this.#question(this.renewUntil > now ? this.length : 0, now)
   }
@@ -318,7 +318,7 @@ export class Hold implements Listed<Hold> {
   }
 
   /** Returns the question that a user's call of `renew` sends to Redis: to make the hold last `ms` from now. */
-  renew(ms: number, now: number): Question {
+  renew(ms: number, now: number): HoldQuestion {
     this.#renewing += 1
     return this.#question(ms, now)
   }
@@ -335,7 +335,7 @@ export class Hold implements Listed<Hold> {
    *
    * `behind`: by how many ms the present deadline may be too late, because the client's clock may have stood still.
    */
-  confirmed({ ms, doubts, sent }: Question, deadline: number, now: number, behind: number): void {
+  confirmed({ ms, doubts, sent }: HoldQuestion, deadline: number, now: number, behind: number): void {
     if (ms > 0) this.#askedUntil = Math.max(this.#askedUntil, surelyUntil(now, ms))
     this.#deadline = Math.max(this.#deadline - behind, Math.min(deadline, this.#askedUntil))
     this.#sent = Math.max(this.#sent, sent)
@@ -345,7 +345,7 @@ export class Hold implements Listed<Hold> {
     this.#due = this.renewUntil > now ? due : NEVER
   }
 
-  #question(ms: number, sent: number): Question {
+  #question(ms: number, sent: number): HoldQuestion {
     return { hold: this.name, token: this.token, ms, doubts: this.#doubts, sent }
   }
 }

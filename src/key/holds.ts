@@ -19,7 +19,7 @@ import { LockClosedError, LockConnectionError, LockError, LockLostError, named, 
 import type { Announced, Channels, Granted, Holder, Kind, Released } from '../kind.ts'
 import type { Outcome } from '../outcome.ts'
 import { checkLongest } from '../settings.ts'
-import { type Asked, Hold, type HoldKeeper, type HoldKey, type Loss } from './hold.ts'
+import { Hold, type HoldKeeper, type HoldKey, type HoldTerms, type Loss } from './hold.ts'
 import type { HandOffPort } from './port.ts'
 import { Records } from './records.ts'
 import { Renewals, type RenewalsListener } from './renewals.ts'
@@ -124,7 +124,7 @@ export class Holds implements HandOffPort, HoldKeeper, RenewalsListener {
    * Turns a grant into a hold, at `now`. If a re-entry's lease is longer than the lease of the owner's first hold, that
    * first hold is prolonged, too.
    */
-  take(asked: Asked, of: HoldKey, grant: Granted | Inherited, now: number): Hold {
+  take(asked: HoldTerms, of: HoldKey, grant: Granted | Inherited, now: number): Hold {
     const begun = grant.block ? of.holds.runOf(asked.claim, grant, now, this.#records) : undefined
     const run = 'run' in grant ? grant.run : begun
     const hold = new Hold(asked, of, this, grant, run, now, this.#count++)
@@ -249,7 +249,7 @@ export class Holds implements HandOffPort, HoldKeeper, RenewalsListener {
     const isRenewed = hold.renewUntil === Number.POSITIVE_INFINITY
     if (!this.#inboxes || hold.state.is !== 'held' || (isRenewed && hold.length / 3 <= PROMPT)) return
     this.#subscribed.add(hold)
-    const subscribing = this.#inboxes.hear(hold.key, 'inbox') ?? Promise.resolve()
+    const subscribing = this.#inboxes.subscribe(hold.key, 'inbox') ?? Promise.resolve()
     // If the subscription fails, only renewals notice a loss.
     subscribing.then(
       () => this.doubt(hold),
@@ -426,7 +426,7 @@ export class Holds implements HandOffPort, HoldKeeper, RenewalsListener {
     if (!this.#table.dropHold(hold)) return
     this.#renewals.drop(hold)
     hold.of.dropHold(hold)
-    if (this.#subscribed.size > 0 && this.#subscribed.delete(hold)) this.#inboxes?.drop(hold.key, 'inbox')
+    if (this.#subscribed.size > 0 && this.#subscribed.delete(hold)) this.#inboxes?.unsubscribe(hold.key, 'inbox')
     if (this.#table.holds === 0) this.#allEnded?.()
     this.#listener.onEnded()
   }

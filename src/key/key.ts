@@ -34,7 +34,7 @@
  * times in a row. Waiters of other clients do not starve: after `fairAfter` ms they join the queue.
  */
 import { LockClosedError, LockConnectionError } from '../errors.ts'
-import type { Announced, Granted, Holder, Refused, Tended } from '../kind.ts'
+import type { Announced, Granted, HeartbeatReply, Holder, Refused } from '../kind.ts'
 import { List } from '../list.ts'
 import type { Hold } from './hold.ts'
 import type { KeyHolds } from './key-holds.ts'
@@ -178,7 +178,7 @@ export class Key implements WaitingKey, WaiterKey, Due {
     this.end(waiter, error, now)
   }
 
-  onHeartbeat(waiters: readonly Waiter[], answer: Tended | undefined, now: number): void {
+  onHeartbeat(waiters: readonly Waiter[], answer: HeartbeatReply | undefined, now: number): void {
     if (answer) this.#learnOfQueue(waiters, answer, now)
     this.#beating = false
     const again = this.#beatAgain && this.queue.size > 0
@@ -389,7 +389,7 @@ export class Key implements WaitingKey, WaiterKey, Due {
     this.#port.beat(this, waiters)
   }
 
-  #learnOfQueue(waiters: readonly Waiter[], answer: Tended, now: number): void {
+  #learnOfQueue(waiters: readonly Waiter[], answer: HeartbeatReply, now: number): void {
     const { sent, ttl, holder, owner, clock, waiters: places } = answer
     this.#holder = holder
     const owners = new Set(owner === undefined ? [] : [owner])

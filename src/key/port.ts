@@ -1,5 +1,5 @@
 /** What a key asks of its client. key.ts makes the decisions; requests.ts and holds.ts carry them out. */
-import type { Channel, Granted, Refused, Tended } from '../kind.ts'
+import type { Channel, Granted, HeartbeatReply, Refused } from '../kind.ts'
 import type { List } from '../list.ts'
 import type { Hold } from './hold.ts'
 import type { Run } from './run.ts'
@@ -46,7 +46,7 @@ export interface WaitingKey {
   /** The head's attempt, or its subscription, has failed. */
   onHeadFailed(now: number): void
   /** `answer`: undefined if the heartbeat of these waiters failed. */
-  onHeartbeat(waiters: readonly Waiter[], answer: Tended | undefined, now: number): void
+  onHeartbeat(waiters: readonly Waiter[], answer: HeartbeatReply | undefined, now: number): void
   end(waiter: Waiter, error: Error | undefined, now: number): void
   takeBack(waiter: Waiter): void
 }

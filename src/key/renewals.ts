@@ -27,7 +27,7 @@ import { LockError } from '../errors.ts'
 import { Heap } from '../heap.ts'
 import type { Kind, Renewed } from '../kind.ts'
 import { List } from '../list.ts'
-import type { Hold, Question } from './hold.ts'
+import type { Hold, HoldQuestion } from './hold.ts'
 import type { Due, Schedule } from './schedule.ts'
 import type { Table } from './table.ts'
 
@@ -133,7 +133,7 @@ export class Renewals implements Due {
   }
 
   /** Applies Redis's answer about a hold, unless the hold has ended in the meantime. */
-  learn(hold: Hold, question: Question, renewed: Renewed): void {
+  learn(hold: Hold, question: HoldQuestion, renewed: Renewed): void {
     if (hold.state.is !== 'held' || renewed === 'unknown') return
     if (renewed === 'lost') return this.#listener.onUnknown(hold)
     if (renewed === 'replaced') return this.#listener.onReplaced(hold)

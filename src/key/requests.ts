@@ -350,7 +350,7 @@ export class Requests implements Port {
     const { subscribed = {} } = key
     key.subscribed = undefined
     for (const channel of Object.keys(subscribed) as Channel[]) {
-      if (subscribed[channel]) this.#channels.drop(key.key, channel)
+      if (subscribed[channel]) this.#channels.unsubscribe(key.key, channel)
       subscribed[channel] = undefined
     }
   }
@@ -416,11 +416,11 @@ export class Requests implements Port {
     const { subscribed, key } = state
     const known = subscribed[channel]
     if (known === true) {
-      if (this.#channels.hears(key, channel)) return undefined
+      if (this.#channels.isSubscribed(key, channel)) return undefined
       // The connection for messages was lost since this key subscribed, perhaps while it had no waiters.
-      this.#channels.drop(key, channel)
+      this.#channels.unsubscribe(key, channel)
     } else if (known) return known
-    const subscribing = this.#channels.hear(key, channel)
+    const subscribing = this.#channels.subscribe(key, channel)
     subscribed[channel] = subscribing ?? true
     subscribing?.then(
       () => {
@@ -429,7 +429,7 @@ export class Requests implements Port {
       () => {
         if (subscribed[channel] !== subscribing) return
         subscribed[channel] = undefined
-        this.#channels.drop(key, channel)
+        this.#channels.unsubscribe(key, channel)
       },
     )
     return subscribing

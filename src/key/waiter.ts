@@ -55,7 +55,7 @@ export interface Call {
 }
 
 /** Where a waiter waits. */
-export type Place =
+export type WaitingPlace =
   /**
    * The waiter has joined neither the line nor the queue. Either it makes only a single attempt, or its owner may
    * re-enter, so it makes an attempt on its own first.
@@ -71,7 +71,7 @@ export type Place =
   | 'queued'
 
 /** `holding`: the waiter has the lock. `over`: the wait has ended without the lock. */
-export type State = Place | 'holding' | 'over'
+export type State = WaitingPlace | 'holding' | 'over'
 
 /**
  * The effect of an event on a waiter, by its state.

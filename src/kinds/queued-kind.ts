@@ -8,6 +8,8 @@ import { LockDeadlockError, LockQueueFullError } from '../errors.ts'
 import {
   type Claim,
   type Granted,
+  type HeartbeatEntry,
+  type HeartbeatReply,
   type Holder,
   type HoldName,
   type Inspection,
@@ -15,17 +17,15 @@ import {
   type KindNames,
   type Pace,
   type Parts,
-  type Prolonging,
-  type Queued,
   type Refused,
   type Released,
+  type RenewalRequest,
   type Renewed,
   type Reply,
   type Runner,
   type Standing,
   type Successor,
   slotsOf,
-  type Tended,
   type Traits,
   type Via,
   type Vote,
@@ -151,18 +151,18 @@ export abstract class QueuedKind implements Kind<LockState> {
     this.#scripts.post<'acquire', Vote>('acquire', this.#namesOf(claim), args, read, to as Outcome<Vote>)
   }
 
-  async tend(key: string, waiters: readonly Queued[]): Promise<Tended> {
-    const calls: Promise<Tended>[] = []
+  async tend(key: string, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply> {
+    const calls: Promise<HeartbeatReply>[] = []
     for (let i = 0; i < waiters.length; i += WAITERS_PER_CALL) {
       calls.push(this.#tendSome(key, waiters.slice(i, i + WAITERS_PER_CALL)))
     }
     const parts = await Promise.all(calls)
-    const last = parts[parts.length - 1] as Tended
+    const last = parts[parts.length - 1] as HeartbeatReply
     const expected = parts.flatMap(part => part.expected ?? [])
     return { ...last, sent: parts[0]?.sent ?? last.sent, waiters: parts.flatMap(part => part.waiters), expected }
   }
 
-  async #tendSome(key: string, waiters: readonly Queued[]): Promise<Tended> {
+  async #tendSome(key: string, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply> {
     const { status, values, sent } = await this.#scripts.run('tend', this.#keys.of(key), {
       ttl: this.#waiterTtl,
       waiters: waiters.flatMap(({ claim, ticket }) => [this.text(claim), ticket]),
@@ -182,11 +182,11 @@ export abstract class QueuedKind implements Kind<LockState> {
       clock: Number(clock),
       expected: places.map((place, i) => {
         if (Array.isArray(place)) return undefined
-        return this.#expected((waiters[i] as Queued).claim, standingOf(`${place}`), pace, holder, sent)
+        return this.#expected((waiters[i] as HeartbeatEntry).claim, standingOf(`${place}`), pace, holder, sent)
       }),
       waiters: places.map((place, i) => {
         if (!Array.isArray(place)) return standingOf(`${place}`).position
-        const lasts = Math.min(place[1], (waiters[i] as Queued).claim.lease)
+        const lasts = Math.min(place[1], (waiters[i] as HeartbeatEntry).claim.lease)
         return grantedUntil(place[0], surelyUntil(sent, lasts), place[2])
       }),
     }
@@ -243,7 +243,7 @@ export abstract class QueuedKind implements Kind<LockState> {
     return this.#keys.placeOf(key)
   }
 
-  async renew(asked: readonly Prolonging[], scripts = this.#confirmed): Promise<Renewed[]> {
+  async renew(asked: readonly RenewalRequest[], scripts = this.#confirmed): Promise<Renewed[]> {
     const calls: Promise<Renewed[]>[] = []
     for (let i = 0; i < asked.length; i += RENEWALS_PER_CALL) {
       calls.push(this.#renewSome(asked.slice(i, i + RENEWALS_PER_CALL), scripts))
@@ -258,7 +258,7 @@ export abstract class QueuedKind implements Kind<LockState> {
     return holds.filter((_, i) => found[i] !== 'lost')
   }
 
-  async #renewSome(asked: readonly Prolonging[], scripts: Runner<QueueScripts>): Promise<Renewed[]> {
+  async #renewSome(asked: readonly RenewalRequest[], scripts: Runner<QueueScripts>): Promise<Renewed[]> {
     const names = asked.map(({ hold }) => this.#keys.of(hold.key))
     const { values, sent } = await scripts.run(
       'renew',

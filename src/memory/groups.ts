@@ -2,7 +2,7 @@
  * The fair waiters of a lock in memory: those of a semaphore by their groups, what each group has had, and whose turn is
  * next. The calls without a group are one more group, '', the only one of all other locks.
  */
-import type { Crowd, Turns as Order, Turn } from '../kind.ts'
+import type { Crowd, GroupTags as Order, Turn } from '../kind.ts'
 import { type ClaimedGroup, NO_LIMIT } from '../kinds/claim.ts'
 import { type Line, Turns } from '../kinds/permits/turns.ts'
 

@@ -306,12 +306,12 @@ class Connection implements Backend {
       else this.#heard.delete(name)
     }
     return {
-      hear: (key, channel) => {
+      subscribe: (key, channel) => {
         count(key, channel, 1)
         return undefined
       },
-      drop: (key, channel) => count(key, channel, -1),
-      hears: (key, channel) => channel === 'inbox' || this.hears(nameOf(key)),
+      unsubscribe: (key, channel) => count(key, channel, -1),
+      isSubscribed: (key, channel) => channel === 'inbox' || this.hears(nameOf(key)),
     }
   }
 

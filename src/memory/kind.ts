@@ -3,18 +3,18 @@ import { type LockError, LockQueueFullError } from '../errors.ts'
 import type {
   Claim,
   Granted,
+  HeartbeatEntry,
+  HeartbeatReply,
   Holder,
   HoldName,
   Inspection,
   Kind,
   KindDefinition,
   Names,
-  Prolonging,
-  Queued,
   Refused,
   Released,
+  RenewalRequest,
   ScriptSet,
-  Tended,
   Traits,
 } from '../kind.ts'
 import { decodeWants } from '../kinds/claim.ts'
@@ -29,7 +29,7 @@ export interface Locks {
   lock(name: string, key: string, mutex: boolean, keep: boolean): MemoryLock
   now(): number
 }
-export interface Runner {
+export interface RuleRunner {
   /** `awaited`: while it waits for the store, the call keeps the process alive. A call for a waiter need not. */
   run<T>(call: () => T, awaited?: boolean): Promise<T>
 }
@@ -44,7 +44,7 @@ export class MemoryKind<State> implements Kind<State> {
   readonly #traits: Traits<State>
   readonly #mutex: boolean
   readonly #keys: Keys
-  readonly #client: Runner
+  readonly #client: RuleRunner
   readonly #locks: Locks
   readonly #waiterTtl: number
   readonly #disagreements: Disagreements
@@ -52,7 +52,7 @@ export class MemoryKind<State> implements Kind<State> {
   constructor(
     { name, traits }: KindDefinition<State, ScriptSet, Names>,
     keys: Keys,
-    client: Runner,
+    client: RuleRunner,
     locks: Locks,
     waiterTtl: number,
     warn: (error: LockError) => void,
@@ -97,7 +97,7 @@ export class MemoryKind<State> implements Kind<State> {
     settle(asked, to)
   }
 
-  tend(key: string, waiters: readonly Queued[]): Promise<Tended> {
+  tend(key: string, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply> {
     const asked = waiters.map(({ claim, ticket }) => ({ asked: this.#asked(claim), ticket: Number(ticket) }))
     return this.#client.run(() => {
       const lock = this.#lock(key, true)
@@ -133,7 +133,7 @@ export class MemoryKind<State> implements Kind<State> {
     )
   }
 
-  renew(asked: readonly Prolonging[]) {
+  renew(asked: readonly RenewalRequest[]) {
     const renew = () => asked.map(({ hold: { key, id }, token, ms }) => this.#lock(key).renew(id, token, ms))
     return this.#client.run(renew, this.background !== undefined)
   }

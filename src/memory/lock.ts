@@ -12,10 +12,10 @@ import {
   CLIENT_ID_LENGTH,
   type Found,
   type Granted,
+  type HeartbeatReply,
   type Holder,
   type Pace,
   type Refused,
-  type Tended,
   type Via,
 } from '../kind.ts'
 import { type Asked, foundOf, type Holding, type Waiting } from './entries.ts'
@@ -117,7 +117,7 @@ export class MemoryLock {
     return admitted ? this.#grant(admitted, lapsed ?? 'immediate') : this.#refuse(asked, said)
   }
 
-  tend(waiters: readonly { readonly asked: Asked; readonly ticket: number }[]): Tended {
+  tend(waiters: readonly { readonly asked: Asked; readonly ticket: number }[]): HeartbeatReply {
     const via = this.#lapse() ?? 'handoff'
     for (const { asked, ticket } of waiters) if (!this.#holds.has(asked.id)) this.#join(asked, ticket)
     const ids = waiters.map(({ asked }) => asked.id)

@@ -11,14 +11,14 @@ import { hostAndPort } from './address.ts'
  * A script that returns INFO about the memory. A server notes each refused command in its ACL LOG, so a user without the
  * right to INFO does not run it.
  */
-export const memory = `
+export const memoryInfo = `
 local may = redis.acl_check_cmd
 return (not may or may('INFO')) and redis.call('INFO', 'memory') or ''`
 
 export function warnOfEviction(redis: Redis | Cluster, warn: (error: LockError) => void): void {
   const masters = 'nodes' in redis ? redis.nodes('master') : [redis]
   for (const master of masters) {
-    const asked = master.eval(memory, 0) as Promise<string>
+    const asked = master.eval(memoryInfo, 0) as Promise<string>
     asked.then(
       info => {
         const [, limit] = /^maxmemory:(\d+)/m.exec(info) ?? []

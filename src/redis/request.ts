@@ -35,10 +35,10 @@ export interface Request<T> {
    * Returns the error for the caller, which may say more than `error`. If further commands must first be sent to
    * `server`, returns a promise that rejects with the caller's error.
    */
-  explain?(error: LockConnectionError, server?: Server): LockConnectionError | Promise<never>
+  explain?(error: LockConnectionError, server?: RefusingServer): LockConnectionError | Promise<never>
 }
 
 /** Runs further commands on the server that has refused a request. */
-export interface Server {
+export interface RefusingServer {
   run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<T>
 }

@@ -8,7 +8,7 @@ import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 import { LockConnectionError } from '../errors.ts'
 import type { ArgsOf, KeysOf, Reply, Runner, Script, ScriptSet } from '../kind.ts'
 import type { Outcome } from '../outcome.ts'
-import type { Answer, Request, Server } from './request.ts'
+import type { Answer, RefusingServer, Request } from './request.ts'
 
 export interface ScriptRequest<T> extends Required<Request<T>> {
   queue(pipeline: ChainableCommander): void
@@ -251,7 +251,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
     return this.#read({ status, values, sent, repeated })
   }
 
-  explain(error: LockConnectionError, server?: Server): LockConnectionError | Promise<never> {
+  explain(error: LockConnectionError, server?: RefusingServer): LockConnectionError | Promise<never> {
     if (server && /\bWRONGTYPE\b/.test(error.message)) return this.#foreign(error, server)
     if (server && /Unknown Redis command/.test(error.message)) return this.#lacking(error, server)
     const [, unknown] = /unknown command ['`](\w+)/i.exec(error.message) ?? []
@@ -273,7 +273,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 
   /** Called when the user may not run a command that the script calls. Redis does not say which one, so it is asked. */
-  async #denied({ cause }: LockConnectionError, server: Server): Promise<never> {
+  async #denied({ cause }: LockConnectionError, server: RefusingServer): Promise<never> {
     const names = this.#script.commands()
     const asked = server.run(redis => redis.eval(deniedOne, 1, this.key, ...names) as Promise<string | null>)
     const name = await asked.catch(() => null)
@@ -281,7 +281,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 
   /** Called when the server lacks a command that the script calls. Redis does not say which one, so it is asked. */
-  async #lacking(error: LockConnectionError, server: Server): Promise<never> {
+  async #lacking(error: LockConnectionError, server: RefusingServer): Promise<never> {
     const asked = server.run(redis => redis.eval(absentOnes, 0, ...this.#script.commands()) as Promise<string[]>)
     const names = await asked.catch(() => [])
     throw names.length > 0 ? lackingCommands(names, error.cause) : error
@@ -293,7 +293,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
    * are sorted sets. Redis does not say which key has the wrong type, so the type of each key is read. If the user may
    * not read types, rejects with the original error.
    */
-  async #foreign(error: LockConnectionError, server: Server): Promise<never> {
+  async #foreign(error: LockConnectionError, server: RefusingServer): Promise<never> {
     const names = Object.values<KeysOf<S>[keyof KeysOf<S>]>(this.#keys).flat() as string[]
     const hashes = [names[0], (this.#keys as { readonly shares?: string }).shares]
     const found = await Promise.all(names.map(name => server.run(redis => redis.type(name)))).catch(() => [])

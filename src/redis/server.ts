@@ -179,9 +179,9 @@ export class Server implements Backend {
       return this.inboxPerLock ? this.names.inboxPrefix(lock) + this.ids.client : this.#inbox
     }
     return {
-      hear: (key, channel) => this.#subscriber.need(nameOf(key, channel)),
-      drop: (key, channel) => this.#subscriber.drop(nameOf(key, channel)),
-      hears: (key, channel) => this.#subscriber.isSubscribed(nameOf(key, channel)),
+      subscribe: (key, channel) => this.#subscriber.need(nameOf(key, channel)),
+      unsubscribe: (key, channel) => this.#subscriber.drop(nameOf(key, channel)),
+      isSubscribed: (key, channel) => this.#subscriber.isSubscribed(nameOf(key, channel)),
     }
   }
 

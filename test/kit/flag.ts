@@ -11,9 +11,9 @@ import type {
   Kind,
   KindDefinition,
   Parts,
-  Prolonging,
   Refused,
   Released,
+  RenewalRequest,
   Renewed,
   Reply,
 } from '../../src/kind.ts'
@@ -108,7 +108,7 @@ class Flag implements Kind<FlagState>, Inspection<FlagState> {
     scripts.post('lower', names.of(key), { id }, read, to)
   }
 
-  renew(asked: readonly Prolonging[]): Promise<Renewed[]> {
+  renew(asked: readonly RenewalRequest[]): Promise<Renewed[]> {
     const { names, scripts } = this.#parts
     return Promise.all(
       asked.map(({ hold: { key, id }, ms }) =>

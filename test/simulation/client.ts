@@ -7,7 +7,7 @@ import type { Backend } from '../../src/backend.ts'
 import { Quorum } from '../../src/compose/quorum/backend.ts'
 import type { Hold, Loss } from '../../src/key/hold.ts'
 import type { Lease } from '../../src/key/lease.ts'
-import { type Channel, CLIENT_ID_LENGTH, type Heir, type HoldName, type Passed } from '../../src/kind.ts'
+import { type Channel, CLIENT_ID_LENGTH, type HoldName, type NextHolder, type Passed } from '../../src/kind.ts'
 import type { EventArguments, KindClient, Observer } from '../../src/kind-client.ts'
 import { Mutex, mutex } from '../../src/kinds/mutex/mutex.ts'
 import { reading, writing } from '../../src/kinds/permits/read-write.ts'
@@ -61,7 +61,7 @@ export interface Wire {
   readonly messages: SimulatedRedis
 }
 
-/** Makes the backend count in `heard`, for each channel, the calls of `hear` minus the calls of `drop`. */
+/** Makes the backend count in `heard`, for each channel, the calls of `subscribe` minus the calls of `unsubscribe`. */
 function counting(backend: Backend, heard: Map<string, number>): Backend {
   const channelsOf = backend.channels.bind(backend)
   const count = (key: string, channel: Channel, by: number) => {
@@ -71,17 +71,17 @@ function counting(backend: Backend, heard: Map<string, number>): Backend {
     else heard.set(name, sum)
   }
   backend.channels = keys => {
-    const { hear, drop, hears } = channelsOf(keys)
+    const { subscribe, unsubscribe, isSubscribed } = channelsOf(keys)
     return {
-      hear: (key, channel) => {
+      subscribe: (key, channel) => {
         count(key, channel, 1)
-        return hear(key, channel)
+        return subscribe(key, channel)
       },
-      drop: (key, channel) => {
+      unsubscribe: (key, channel) => {
         count(key, channel, -1)
-        drop(key, channel)
+        unsubscribe(key, channel)
       },
-      hears,
+      isSubscribed,
     }
   }
   return backend
@@ -91,7 +91,7 @@ function counting(backend: Backend, heard: Map<string, number>): Backend {
 class WatchedMutex extends Mutex {
   queued: (hold: string) => void = () => {}
 
-  override async pass(hold: HoldName, heir: Heir, token: number): Promise<Passed | undefined> {
+  override async pass(hold: HoldName, heir: NextHolder, token: number): Promise<Passed | undefined> {
     const passed = await super.pass(hold, heir, token)
     if (passed?.queued) this.queued(hold.id)
     return passed

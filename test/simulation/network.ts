@@ -6,7 +6,7 @@
  */
 import { EventEmitter } from 'node:events'
 import { idleWrite } from '../../src/redis/destination.ts'
-import { memory } from '../../src/redis/eviction.ts'
+import { memoryInfo } from '../../src/redis/eviction.ts'
 import type { Random } from '../kit/random.ts'
 import type { Reply } from './redis/lua.ts'
 import { ErrorReply } from './redis/values.ts'
@@ -249,7 +249,7 @@ export class SimulatedRedis extends EventEmitter {
   }
 
   eval(lua: string, count: string, ...parameters: string[]): Promise<Reply> {
-    if (lua === memory) return this.#ask(() => 'maxmemory:0')
+    if (lua === memoryInfo) return this.#ask(() => 'maxmemory:0')
     return this.#ask(() => this.#run(lua, Number(count), parameters))
   }
 

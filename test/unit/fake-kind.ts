@@ -4,16 +4,16 @@ import type {
   Channels,
   Claim,
   Granted,
-  Heir,
+  HeartbeatEntry,
+  HeartbeatReply,
   HoldName,
   Kind,
+  NextHolder,
   Passed,
-  Prolonging,
-  Queued,
   Refused,
   Released,
+  RenewalRequest,
   Renewed,
-  Tended,
 } from '../../src/kind.ts'
 import { type Outcome, settle } from '../../src/outcome.ts'
 import { settled } from './promises.ts'
@@ -86,12 +86,12 @@ export class FakeKind implements Kind {
   readonly replicated: boolean
   readonly inspection = { inspect: notAsked, isLocked: notAsked, find: notAsked, forceRelease: notAsked }
   readonly attempts = new Calls<[claim: Claim, beside: Beside], Granted | Refused>()
-  readonly tends = new Calls<[key: string, waiters: readonly Queued[]], Tended>()
+  readonly tends = new Calls<[key: string, waiters: readonly HeartbeatEntry[]], HeartbeatReply>()
   readonly leaves = new Calls<[claim: Claim], void>()
   readonly returns = new Calls<[hold: HoldName], void>()
   readonly releases = new Calls<[hold: HoldName, used: number | undefined], Released>()
-  readonly passes = new Calls<[hold: HoldName, heir: Heir, token: number], Passed | undefined>()
-  readonly renewals = new Calls<[asked: readonly Prolonging[]], Renewed[]>()
+  readonly passes = new Calls<[hold: HoldName, heir: NextHolder, token: number], Passed | undefined>()
+  readonly renewals = new Calls<[asked: readonly RenewalRequest[]], Renewed[]>()
 
   /** If `replicated` is true, a hold counts only once replicas have it. */
   constructor(replicated = false) {
@@ -106,7 +106,7 @@ export class FakeKind implements Kind {
     settle(this.attempts.make(claim, mode === 'queue' ? { join: true } : { reserve }), to)
   }
 
-  tend(key: string, waiters: readonly Queued[]): Promise<Tended> {
+  tend(key: string, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply> {
     return this.tends.make(key, waiters)
   }
 
@@ -122,11 +122,11 @@ export class FakeKind implements Kind {
     settle(this.releases.make(hold, used), to)
   }
 
-  pass(hold: HoldName, heir: Heir, token: number): Promise<Passed | undefined> {
+  pass(hold: HoldName, heir: NextHolder, token: number): Promise<Passed | undefined> {
     return this.passes.make(hold, heir, token)
   }
 
-  renew(asked: readonly Prolonging[]): Promise<Renewed[]> {
+  renew(asked: readonly RenewalRequest[]): Promise<Renewed[]> {
     return this.renewals.make(asked)
   }
 }
@@ -141,7 +141,7 @@ export class FakeChannels implements Channels {
   readonly #users = new Map<string, number>()
   readonly #confirmed = new Set<string>()
 
-  hear(key: string, channel: Channel): Promise<void> | undefined {
+  subscribe(key: string, channel: Channel): Promise<void> | undefined {
     this.#count(key, channel, 1)
     const confirm = () => {
       this.#confirmed.add(`${channel} of ${key}`)
@@ -150,7 +150,7 @@ export class FakeChannels implements Channels {
     return this.slow ? this.hearings.make(key, channel).then(confirm) : undefined
   }
 
-  hears(key: string, channel: Channel): boolean {
+  isSubscribed(key: string, channel: Channel): boolean {
     const name = `${channel} of ${key}`
     return this.#confirmed.has(name) && (this.#users.get(name) ?? 0) > 0
   }
@@ -160,11 +160,11 @@ export class FakeChannels implements Channels {
     this.#confirmed.clear()
   }
 
-  drop(key: string, channel: Channel): void {
+  unsubscribe(key: string, channel: Channel): void {
     this.#count(key, channel, -1)
   }
 
-  /** For each channel, how much more often `hear` was called than `drop`. */
+  /** For each channel, how much more often `subscribe` was called than `unsubscribe`. */
   get users(): Record<string, number> {
     return Object.fromEntries([...this.#users].filter(([, count]) => count !== 0))
   }

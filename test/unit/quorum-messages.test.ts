@@ -3,7 +3,7 @@
  * answers, because messages have their own connection; and requests that cross get different tickets.
  */
 import { expect, test } from 'vitest'
-import type { Claim, Granted, Refused, Tended } from '../../src/kind.ts'
+import type { Claim, Granted, HeartbeatReply, Refused } from '../../src/kind.ts'
 import { member, quorumOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
 import { settled } from './promises.ts'
@@ -19,7 +19,7 @@ function scene(connecting?: number) {
   const clock = new FakeClock()
   const asked: string[] = []
   const answers: ((vote: Granted | Refused) => void)[] = []
-  const beats: ((tended: Tended) => void)[] = []
+  const beats: ((tended: HeartbeatReply) => void)[] = []
   const places = [0, 1, 2].map(server => ({
     member: { ...member, up: server !== connecting },
     kind: {

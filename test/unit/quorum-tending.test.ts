@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { Place } from '../../src/compose/quorum/member.ts'
 
-import type { Claim, Tended } from '../../src/kind.ts'
+import type { Claim, HeartbeatReply } from '../../src/kind.ts'
 import { member, quorumOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
 import { now } from './promises.ts'
@@ -24,7 +24,7 @@ class FakeServer {
   }
 
   get place(): Place {
-    const tended = (): Tended => {
+    const tended = (): HeartbeatReply => {
       this.looks += 1
       const sent = this.#clock.now()
       return { sent, ttl: 20_000, holder: { label: 'holder', since: sent }, clock: 0, waiters: [3] }

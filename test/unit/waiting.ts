@@ -2,7 +2,7 @@
 import { test as base } from 'vitest'
 import { Renewals } from '../../src/key/renewals.ts'
 import type { Call, Waiter } from '../../src/key/waiter.ts'
-import type { Granted, Tended } from '../../src/kind.ts'
+import type { Granted, HeartbeatReply } from '../../src/kind.ts'
 import { quiet, settled } from './promises.ts'
 import { CLOCK, KEY, LEASE, Room } from './room.ts'
 
@@ -89,7 +89,7 @@ export class Waiting extends Room {
     return waiter
   }
 
-  tended(waiters: Tended['waiters'], tended: Partial<Tended> = {}): Tended {
+  tended(waiters: HeartbeatReply['waiters'], tended: Partial<HeartbeatReply> = {}): HeartbeatReply {
     return {
       sent: this.clock.now(),
       ttl: LEASE,

@@ -144,16 +144,16 @@ export class Quorum implements Backend, Electorate {
 
   channels(keys: Keys): Channels {
     const each = this.members.map(({ server }, i) => server.channels(this.#keysOf(i) ?? keys))
-    const hears = (key: string, channel: Channel) =>
-      each.filter(channels => channels.hears(key, channel)).length >= this.majority
+    const isSubscribed = (key: string, channel: Channel) =>
+      each.filter(channels => channels.isSubscribed(key, channel)).length >= this.majority
     return {
-      hears,
-      hear: (key, channel) => {
-        const hearing = each.map(channels => channels.hear(key, channel) ?? Promise.resolve())
-        return hears(key, channel) ? undefined : this.#heard(hearing)
+      isSubscribed,
+      subscribe: (key, channel) => {
+        const hearing = each.map(channels => channels.subscribe(key, channel) ?? Promise.resolve())
+        return isSubscribed(key, channel) ? undefined : this.#heard(hearing)
       },
-      drop: (key, channel) => {
-        for (const channels of each) channels.drop(key, channel)
+      unsubscribe: (key, channel) => {
+        for (const channels of each) channels.unsubscribe(key, channel)
       },
     }
   }

@@ -16,12 +16,12 @@
 import { channel } from 'node:diagnostics_channel'
 import type { Clock } from '../../clock.ts'
 import { LockClosedError } from '../../errors.ts'
-import type { Claim, Granted, HoldName, Queued, Refused, Vote, VoteMode } from '../../kind.ts'
+import type { Claim, Granted, HeartbeatEntry, HoldName, Refused, Vote, VoteMode } from '../../kind.ts'
 import { isFinal } from '../../redis/refusals.ts'
 import { DRIFT, type Floor } from './eligibility.ts'
 import type { Member, Place } from './member.ts'
 import { type Electorate, mostOf } from './round.ts'
-import { Seat, type Vote as SeatVote } from './seat.ts'
+import { Seat, type SeatVote } from './seat.ts'
 
 /**
  * How long this client waits for missing votes before it grants a claim for which other clients may call too, in ms
@@ -34,7 +34,7 @@ const SHARING = 20
  */
 const PAUSE = 1_000
 
-export type Answer = Vote | Error
+export type VoteAnswer = Vote | Error
 
 /** A claim, with its seat at each server. */
 export class Ballot {
@@ -81,7 +81,7 @@ export class Ballot {
     return this.votes(this.#of.clock.now())
   }
 
-  /** Returns the valid votes for the claim (`Vote.counted`) whose leases end after `from`. */
+  /** Returns the valid votes for the claim (`SeatVote.counted`) whose leases end after `from`. */
   votes(from = Number.NEGATIVE_INFINITY): SeatVote[] {
     const votes: SeatVote[] = []
     for (const [i, { vote }] of this.seats.entries()) {
@@ -165,7 +165,7 @@ export class Ballots implements Electorate {
    * new call is kept back until it can, and dropped as soon as no caller wants the claim any more. `answered` receives the
    * answer, or the error.
    */
-  ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void {
+  ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: VoteAnswer) => void): void {
     const seat = ballot.seats[server] as Seat
     const member = this.members[server] as Member
     const failed = (error: Error) => {
@@ -188,13 +188,13 @@ export class Ballots implements Electorate {
     })
   }
 
-  #send(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void {
+  #send(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: VoteAnswer) => void): void {
     const seat = ballot.seats[server] as Seat
     const { member, vote } = this.places[server] as Place
     // A connection that rejects requests at once sends none.
     if (!member.rejects) seat.happens('asks')
     const sent = this.clock.now()
-    const settled = (answer: Answer) => {
+    const settled = (answer: VoteAnswer) => {
       this.#answered(ballot, server, answer, mode, sent)
       answered?.(answer)
       seat.free(answer instanceof Error ? answer : undefined)
@@ -206,7 +206,7 @@ export class Ballots implements Electorate {
     vote(ballot.claim, mode, floor, returned).then(settled, settled)
   }
 
-  #answered(ballot: Ballot, server: number, answer: Answer, mode: VoteMode, sent: number): void {
+  #answered(ballot: Ballot, server: number, answer: VoteAnswer, mode: VoteMode, sent: number): void {
     const seat = ballot.seats[server] as Seat
     const attempt = mode === 'try' || mode === 'queue'
     if (answer instanceof Error) {
@@ -279,7 +279,7 @@ export class Ballots implements Electorate {
    * Records that the caller of the claim still waits. If the claim is granted all the same, the caller has not received
    * the grant. Then the grant is reported to the caller once more. But if its lease has ended, the grant is forgotten.
    */
-  waits({ claim, ticket }: Queued): void {
+  waits({ claim, ticket }: HeartbeatEntry): void {
     const ballot = this.of(claim)
     ballot.ticket ??= ticket
     if (!ballot.granted) return

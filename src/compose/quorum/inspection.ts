@@ -6,7 +6,7 @@ import type { Inspection } from '../../kind.ts'
 import type { HolderState, LockState, WaiterState } from '../../kinds/state.ts'
 import { type Ballots, untilMajority } from './ballots.ts'
 import { type Place, reasonOf } from './member.ts'
-import { type Question, Round, Tally } from './round.ts'
+import { type Question, Round, VoteTally } from './round.ts'
 
 /**
  * A forced release waits for slow servers for at least this many ms. So does an inspection, if the answers so far do
@@ -53,7 +53,7 @@ export class QuorumInspection implements Inspection<LockState> {
    *
    * If no holder has a majority, votes of clients that have died may block the lock, or the holder has it on a server
    * that does not answer. Then each other server is asked to take the lock from the holder that this server itself has
-   * reported. `Tally.ended` defines the result.
+   * reported. `VoteTally.ended` defines the result.
    *
    * The holder may learn of its loss from the first servers, and give up its other votes before the requests for them
    * arrive. So a server that named the holder counts as one that had the hold, whether or not the request ended it there.
@@ -69,7 +69,7 @@ export class QuorumInspection implements Inspection<LockState> {
       if (only !== undefined && holder?.id !== only) return false
       const names = states.map(state => nameOn(state, holder))
       if (names.every(name => name === undefined)) return false
-      const tally = new Tally(this.#ballots)
+      const tally = new VoteTally(this.#ballots)
       const named = states.map(state => state?.holders.some(({ owner }) => owner === holder?.owner))
       /** Whether a server that named the holder has not answered, and whether the hold was gone on another one. */
       const silent = new Set(named.flatMap((has, i) => (has ? [i] : [])))

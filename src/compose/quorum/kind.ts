@@ -7,24 +7,24 @@ import type { Timer } from '../../clock.ts'
 import type {
   Claim,
   Granted,
+  HeartbeatEntry,
+  HeartbeatReply,
   HoldName,
   Inspection,
   Kind,
-  Prolonging,
-  Queued,
   Refused,
   Released,
+  RenewalRequest,
   Renewed,
-  Tended,
   VoteMode,
 } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import { type Outcome, settle } from '../../outcome.ts'
-import { type Answer, type Ballot, type Ballots, tellOutcome } from './ballots.ts'
+import { type Ballot, type Ballots, tellOutcome, type VoteAnswer } from './ballots.ts'
 import type { Floor } from './eligibility.ts'
 import { QuorumInspection } from './inspection.ts'
 import { type Member, noMajority, reasonOf } from './member.ts'
-import { merged, type Question, Round, Tally } from './round.ts'
+import { merged, type Question, Round, VoteTally } from './round.ts'
 import type { Seat } from './seat.ts'
 import type { Waiters } from './waiters.ts'
 
@@ -50,7 +50,7 @@ const LEAST = 0.85
 const TAKING = 500
 
 /** What a renewal asks for one hold. */
-interface Asked extends Prolonging {
+interface Asked extends RenewalRequest {
   readonly ballot: Ballot | undefined
   /** How many servers have prolonged the hold in this round. */
   prolonged: number
@@ -146,7 +146,7 @@ export class QuorumKind implements Kind<LockState> {
     }
   }
 
-  tend(_key: string, waiters: readonly Queued[]): Promise<Tended> {
+  tend(_key: string, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply> {
     return this.#waiters.tend(waiters)
   }
 
@@ -170,7 +170,7 @@ export class QuorumKind implements Kind<LockState> {
     if (!ballot?.granted) return { ended: false }
     const used = this.#floor.next || undefined
     ballots.finish(ballot)
-    const tally = new Tally(ballots)
+    const tally = new VoteTally(ballots)
     const round = new Round(ballots, { verdict: enough => tally.verdict(enough) })
     for (const [i, { kind }] of ballots.places.entries()) {
       const { vote, goneAt } = ballot.seats[i] as Seat
@@ -201,7 +201,7 @@ export class QuorumKind implements Kind<LockState> {
    *
    * `rounds`: how often the servers are asked, at most.
    */
-  async renew(asked: readonly Prolonging[], rounds = MOST_ROUNDS): Promise<Renewed[]> {
+  async renew(asked: readonly RenewalRequest[], rounds = MOST_ROUNDS): Promise<Renewed[]> {
     const ballots = this.#ballots
     const { places, majority, clock } = ballots
     const holds: Asked[] = asked.map(each => ({
@@ -409,7 +409,7 @@ class Attempt implements Question {
   readonly #mode: 'try' | 'queue'
   readonly #patience: number
   readonly #round: Round
-  readonly #answers: (Answer | undefined)[]
+  readonly #answers: (VoteAnswer | undefined)[]
   readonly #judge: () => void
   #resolve!: (outcome: Attempted) => void
   #reject!: (error: Error) => void

@@ -11,15 +11,15 @@ import type {
   Channels,
   Claim,
   Granted,
+  HeartbeatEntry,
   HoldName,
   Inspection,
   Kind,
   KindDefinition,
   Names,
-  Prolonging,
-  Queued,
   Refused,
   Released,
+  RenewalRequest,
   ScriptSet,
 } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
@@ -136,14 +136,16 @@ export class LateQuorum implements Backend {
     const late = new Late(this.#quorum.call(async quorum => quorum.channels(keys)))
     const wanted = new Set<string>()
     return {
-      hears: (key, channel) => late.value?.hears(key, channel) ?? false,
-      hear: (key, channel) => {
-        if (late.value) return late.value.hear(key, channel)
+      isSubscribed: (key, channel) => late.value?.isSubscribed(key, channel) ?? false,
+      subscribe: (key, channel) => {
+        if (late.value) return late.value.subscribe(key, channel)
         wanted.add(`${channel} ${key}`)
-        return late.call(async channels => (wanted.has(`${channel} ${key}`) ? channels.hear(key, channel) : undefined))
+        return late.call(async channels =>
+          wanted.has(`${channel} ${key}`) ? channels.subscribe(key, channel) : undefined,
+        )
       },
-      drop: (key: string, channel: Channel) => {
-        if (late.value) late.value.drop(key, channel)
+      unsubscribe: (key: string, channel: Channel) => {
+        if (late.value) late.value.unsubscribe(key, channel)
         else wanted.delete(`${channel} ${key}`)
       },
     }
@@ -178,7 +180,7 @@ class LateKind implements Kind<LockState> {
     this.#kind.tell(to, kind => kind.attempt(claim, mode, reserve, waits, to))
   }
 
-  tend(key: string, waiters: readonly Queued[]) {
+  tend(key: string, waiters: readonly HeartbeatEntry[]) {
     return this.#kind.call(kind => kind.tend!(key, waiters))
   }
 
@@ -194,7 +196,7 @@ class LateKind implements Kind<LockState> {
     this.#kind.tell(to, kind => kind.release(hold, used, to))
   }
 
-  renew(asked: readonly Prolonging[]) {
+  renew(asked: readonly RenewalRequest[]) {
     return this.#kind.call(kind => kind.renew(asked))
   }
 

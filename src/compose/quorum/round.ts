@@ -170,7 +170,7 @@ export function mostOf(parts: readonly Promise<unknown>[], majority: number): Pr
 }
 
 /** Counts the servers on which a hold was ended, and the servers on which the hold was gone already. */
-export class Tally {
+export class VoteTally {
   readonly #servers: number
   readonly #majority: number
   #ended = 0

@@ -41,7 +41,7 @@ const next: { readonly [S in SeatState]: { readonly [E in SeatEvent]?: SeatState
   leaving: { left: 'nothing' },
 }
 
-export interface Vote {
+export interface SeatVote {
   readonly token: number
   readonly via: Via
   /** Until when this client can rely on the vote, in monotonic ms. */
@@ -62,7 +62,7 @@ type Turn = (error?: Error) => void
 
 export class Seat {
   state: SeatState = 'nothing'
-  vote: Vote | undefined
+  vote: SeatVote | undefined
   /** The largest token of the server's votes so far. The server's later grants have larger tokens. */
   latest = 0
   /**

@@ -7,7 +7,7 @@
  * (I4).
  */
 import { type Clock, surelyUntil } from '../../clock.ts'
-import type { Queued, Refused, Tended, Via } from '../../kind.ts'
+import type { HeartbeatEntry, HeartbeatReply, Refused, Via } from '../../kind.ts'
 import type { Ballot, Ballots } from './ballots.ts'
 import { noMajority, type Place, reasonOf } from './member.ts'
 import { merged, Round } from './round.ts'
@@ -21,7 +21,7 @@ const PATIENCE = { first: 10, longest: 250 }
 /** After this many ms it is looked whether a vote counts by now that did not when it was given. */
 const USELESS = 500
 
-/** The position of a waiter whose owner has the lock (`Tended`). */
+/** The position of a waiter whose owner has the lock (`HeartbeatReply`). */
 const REENTERS = -1
 
 export class Waiters {
@@ -134,7 +134,7 @@ export class Waiters {
    * if all of them have one, waits for the first of these. Resolves to undefined if no caller wants any of the claims any
    * more.
    */
-  async #tend(server: number, waiters: readonly Queued[]): Promise<Tended | undefined> {
+  async #tend(server: number, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply | undefined> {
     const { kind } = this.#ballots.places[server] as Place
     const waiting = waiters.flatMap(waiter => {
       const ballot = this.#ballots.get(waiter.claim.id)
@@ -180,16 +180,16 @@ export class Waiters {
    * Sends the heartbeat of waiters to all servers of a quorum. The heartbeat queues a waiter again on servers where it is
    * missing, writes the waiter's ticket to all servers, and finds grants whose messages were lost.
    */
-  async tend(waiters: readonly Queued[]): Promise<Tended> {
+  async tend(waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply> {
     const ballots = this.#ballots
     const { places, members, majority } = ballots
-    const answers: (Tended | undefined)[] = places.map(() => undefined)
+    const answers: (HeartbeatReply | undefined)[] = places.map(() => undefined)
     // The callers of these waiters still wait. If a ballot says that its claim was granted or taken back, `waits`
     // corrects the ballot.
     for (const waiter of waiters) ballots.waits(waiter)
     // While a waiter has votes but no majority, the round waits for the other servers, because their answers may be
     // votes.
-    const decided = ({ claim }: Queued) => {
+    const decided = ({ claim }: HeartbeatEntry) => {
       const ballot = ballots.get(claim.id)
       return !ballot || ballot.granted !== undefined || ballot.votes().length === 0
     }

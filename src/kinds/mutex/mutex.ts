@@ -3,7 +3,7 @@
  * client.
  */
 import { surelyUntil } from '../../clock.ts'
-import type { Claim, Heir, HoldName, KindDefinition, Parts, Passed, Traits, Vote, VoteMode } from '../../kind.ts'
+import type { Claim, HoldName, KindDefinition, NextHolder, Parts, Passed, Traits, Vote, VoteMode } from '../../kind.ts'
 import { QueuedKind } from '../queued-kind.ts'
 import type { LockState } from '../state.ts'
 import { MutexInspection } from './inspection.ts'
@@ -34,7 +34,7 @@ export class Mutex extends QueuedKind {
     return new Promise((done, failed) => this.attempt(claim, mode, 0, false, { done, failed }, floor, returned))
   }
 
-  async pass({ key, id }: HoldName, heir: Heir, token: number): Promise<Passed | undefined> {
+  async pass({ key, id }: HoldName, heir: NextHolder, token: number): Promise<Passed | undefined> {
     const { lease } = heir
     const { status, values, sent } = await this.#parts.scripts.run('pass', this.#parts.names.of(key), {
       id,

@@ -2,7 +2,7 @@
  * The order of the next grants of a semaphore with groups, for `inspect`. Redis does not keep this order. It is found by
  * letting the groups take turns, from what Redis knows of each group.
  */
-import type { Found, Pace, Standing, Turns as Tags } from '../../kind.ts'
+import type { Found, Pace, Standing, GroupTags as Tags } from '../../kind.ts'
 import type { GroupState, HolderState, WaiterState } from '../../lock-state.ts'
 import { type Line, Turns } from './turns.ts'
 
