@@ -55,11 +55,12 @@ export function compiledFrom(root: URL, namesFor: NamesFor = shortNames, kinds =
   const every = [...functions, ...scripts.flat()]
   for (const unit of every) refuseHidden(unit, functions)
   refuseUnused(every, functions, constants, [...shared, ...own.flat()])
+  const telling = Object.values(kinds).flatMap(({ lacks }) => lacks)
   const names = namesFor(every)
   const versions = [new Map<string, string>(), names].map(names => {
     const library = new Map(functions.map(each => renamedUnit(each, names)).map(each => [each.name, each]))
     return (script: Script, lacks: readonly string[]) =>
-      compile({ ...renamedUnit(script, names), name: script.name }, library, names, lacks)
+      compile({ ...renamedUnit(script, names), name: script.name }, library, names, lacks, telling)
   })
   const compiled = new Map(
     Object.entries(kinds).map(([kind, { folder, lacks }]) => [
@@ -91,13 +92,25 @@ function endOfBlock(lines: readonly string[], at: number): number {
 
 type Library = ReadonlyMap<string, Unit>
 
-function compile(script: Script, library: Library, names: Names, lacks: readonly string[]): Compiled {
+/**
+ * `lacks`: the keys that this kind does not have. `telling`: those that some kind does not have, so scripts tell the kinds
+ * apart by them. In a cluster, such a key is left out while its slot moves, and then it is '' instead of nil.
+ */
+function compile(
+  script: Script,
+  library: Library,
+  names: Names,
+  lacks: readonly string[],
+  telling: readonly string[],
+): Compiled {
   const { keys: every, args, replies } = script.header
   const keys = every.filter(key => !lacks.includes(key.name))
   const short = (list: readonly Declared[]) => list.map(each => ({ ...each, name: names.get(each.name) ?? each.name }))
   const absent = short(every.filter(key => lacks.includes(key.name))).map(key => key.name)
+  const tells = short(keys.filter(key => telling.includes(key.name))).map(key => key.name)
   const head = [
     ...preamble('KEYS', short(keys)),
+    ...(tells.length > 0 ? ['--[[cluster', ...tells.map(name => `${name} = ${name} or ''`), '--]]'] : []),
     ...(absent.length > 0 ? [`local ${absent.join(', ')}`] : []),
     ...preamble('ARGV', short(args)),
   ]

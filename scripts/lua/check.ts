@@ -71,6 +71,8 @@ function isOdd(name: string, value: luaparse.Expression): boolean {
 
 function isKey(value: luaparse.Expression): boolean {
   if (value.type === 'IndexExpression') return isList(value.base)
+  // What a key is instead of nil while it is left out (bundle.ts).
+  if (value.type === 'StringLiteral') return value.raw === "''"
   if (value.type === 'LogicalExpression') return isKey(value.right) && (value.operator === 'and' || isKey(value.left))
   // A function whose name says so returns one of its keys.
   if (value.type === 'CallExpression') return nameOf(value.base) === 'lineOf'

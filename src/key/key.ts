@@ -364,10 +364,13 @@ export class Key implements WaitingKey, WaiterKey, Due {
   }
 
   #joined(waiter: Waiter, { ttl, expected = 0 }: Refused, now: number): void {
+    const doubtful = waiter.state === 'doubtful'
     waiter.state = 'queued'
     const { rejectLate, timeout } = waiter.call
     if (rejectLate && expected > (timeout ?? NEVER)) return this.end(waiter, undefined, now)
-    this.lookWithin(ttl, now)
+    // If a message announced a grant before this reply arrived, Redis is asked now whether there is such a grant.
+    if (doubtful) this.look(now)
+    else this.lookWithin(ttl, now)
   }
 
   /**
@@ -375,9 +378,8 @@ export class Key implements WaitingKey, WaiterKey, Due {
    * waiter may have been granted the lock again after the message was sent.
    */
   #prove(waiter: Waiter, now: number): void {
-    // A heartbeat would need the waiter's ticket.
-    if (waiter.state === 'asking') this.join(waiter, now)
-    else this.look(now)
+    if (waiter.state === 'asking') waiter.state = 'doubtful'
+    this.look(now)
   }
 
   // The queue.

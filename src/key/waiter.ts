@@ -67,6 +67,11 @@ export type WaitingPlace =
   | 'announced'
   /** The waiter is fair and has asked for a place in the queue, but has no ticket yet. */
   | 'asking'
+  /**
+   * Like `asking`, but a message has announced a grant, and proves nothing. Redis cannot be asked about it before the
+   * waiter has a ticket.
+   */
+  | 'doubtful'
   /** The waiter is in the queue in Redis. If Redis loses the queue entry, the ticket restores the waiter's place. */
   | 'queued'
 
@@ -88,6 +93,7 @@ export const inState = {
   standing: { again: 'try', grant: 'take', end: 'asked' },
   announced: { again: 'ignore', grant: 'take', end: 'asked' },
   asking: { again: 'join', grant: 'take', end: 'leave' },
+  doubtful: { again: 'join', grant: 'take', end: 'leave' },
   queued: { again: 'look', grant: 'take', end: 'leave' },
   holding: { again: 'ignore', grant: 'check', end: 'ignore' },
   over: { again: 'ignore', grant: 'take-back', end: 'ignore' },
@@ -162,7 +168,7 @@ export class Waiter implements Listed<Waiter> {
 
   /** Whether the waiter has asked Redis for a place in the queue. */
   get inQueue(): boolean {
-    return this.state === 'asking' || this.state === 'queued'
+    return this.state === 'asking' || this.state === 'doubtful' || this.state === 'queued'
   }
 
   /** What a message says about a grant to this waiter. Returns whether the grant needs nothing more from this client. */
