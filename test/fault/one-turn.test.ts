@@ -140,8 +140,8 @@ test('a program that traces the commands of ioredis sees those of locks, from th
     const { command, result = '' } = message as { command: string; result?: string }
     traced.push(`${event} ${command} ${result}`.trim().replace(/ \d+$/, ''))
   }
-  // From now on, the server knows the scripts.
-  await (await locks.lock(key)).release()
+  // From now on, the server knows the scripts, and the client hears messages: when it begins to, it asks what it missed.
+  for (const fair of [true, false]) await (await locks.lock(key, { fair })).release()
   const commands = tracingChannel('ioredis:command') as TracingChannel<object>
   const listeners = { start: trace('start'), asyncEnd: trace('asyncEnd') } as Parameters<typeof commands.subscribe>[0]
   commands.subscribe(listeners)

@@ -144,9 +144,11 @@ test('I2: a nested hold has the token of the outer one, although servers stall w
   const scene = await quorumScene()
   // A call that joined the queue would send `acquire` once more.
   const { locks, links } = await scene.linked({ fairAfter: Number.POSITIVE_INFINITY })
-  // Let all servers learn the scripts.
+  // Let all servers learn the scripts. Each releases the hold only once its own reply to `acquire` has passed the link.
   const warm = await locks.lock(freshKey())
   await scene.heldEverywhere(warm.key, warm.id)
+  await warm.release()
+  await scene.nothingLeft(warm.key)
   const key = freshKey()
   await scene.redis(0).hset(`lock:{${key}}`, 'clock', String((Date.now() + 60_000) * 1_000))
   const replies = { direction: 'down', name: 'acquire' } as const
