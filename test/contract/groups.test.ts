@@ -55,18 +55,25 @@ describe('I1 both limits hold together', () => {
       largest[name] = Math.max(largest[name] ?? 0, taken[name])
     }
     const limits: Record<string, number | undefined> = { a: 2, b: 3, c: 4, '': undefined }
+    // The first holders keep their permits until others have the rest: how much of the semaphore is in use at one
+    // moment must not depend on how quickly this machine grants.
+    const inUse = eventually(() => (taken['all'] ?? 0) >= 5)
     const work = Array.from({ length: 160 }, async (_, i) => {
       const name = ['a', 'b', 'c', ''][i % 4]!
       const permits = 1 + (Math.floor(i / 4) % 2)
       const options = name === '' ? { fair: i % 3 === 0 } : { group: name, groupLimit: limits[name] }
       await locks[i % 3]!.using({ permits, ...options }, async () => {
         for (const each of [name, 'all']) add(each, permits)
+        await inUse
         await sleep(i % 3)
         for (const each of [name, 'all']) add(each, -permits)
       })
     })
     await Promise.all(work)
-    expect(largest).toMatchObject({ all: 6, a: 2 })
+    // The next in turn may want two permits while one is free, so 5 may be the most at once.
+    expect(largest['all']).toBeGreaterThanOrEqual(5)
+    expect(largest['all']).toBeLessThanOrEqual(6)
+    expect(largest['a']).toBeLessThanOrEqual(2)
     expect(largest['b']).toBeLessThanOrEqual(3)
     expect(largest['c']).toBeLessThanOrEqual(4)
     expect(await locks[0]!.inspect()).toMatchObject({ locked: false, taken: 0, waiters: [] })
