@@ -197,9 +197,8 @@ export class Requests implements Port {
   }
 
   /**
-   * Redis is out of reach; `error` is the latest reason. A waiter gives up if its patience ends before
-   * there is a connection again. As soon as there is a connection, the state of every lock is read again. `brief`: there
-   * will probably be one at once, so single attempts wait for it.
+   * Redis is out of reach; `error` is the latest reason. A waiter gives up if its patience ends before there is a
+   * connection again. `brief`: there will probably be one at once, so single attempts wait for it.
    */
   onDisconnected(error: Error, brief = false): void {
     if (!this.closed && this.#outage.begin(error, !brief)) this.look()
@@ -215,7 +214,6 @@ export class Requests implements Port {
 
   onReconnected(): void {
     this.#outage.over()
-    this.look()
   }
 
   /**

@@ -6,9 +6,12 @@ import type { MessageListener } from './messages.ts'
 export interface LinkListener extends MessageListener {
   /** The connection for commands is gone. `brief`: it will probably be up again at once. */
   down(error: Error, brief: boolean): void
-  /** The connection for commands is up again. */
+  /** The connection for commands is up again. Messages may not arrive yet. */
   up(): void
-  /** Messages arrive again after a gap. Those about `lock`, or about all locks if it is absent, may have been lost. */
+  /**
+   * All connections are up again, and messages arrive. Those about `lock`, or about all locks if it is absent, may have
+   * been lost.
+   */
   heard(lock?: string): void
   /** Some slots of a cluster have another master. `affects` returns whether a place is in one of them. */
   moved?(affects: (place: string) => boolean): void

@@ -85,8 +85,10 @@ export class Server implements Backend {
     }
     this.commands = connect({
       onUp: () => {
-        this.#changed()
         listener.up()
+        // In a cluster, each channel tells for itself when its messages arrive again.
+        if (cluster) listener.heard()
+        this.#cameBack()
         warnOfEviction(this.commands.redis, error => this.#warn(error))
       },
       onDown: (error, brief) => {
@@ -106,10 +108,7 @@ export class Server implements Backend {
         isAccepted: () => uplink.accepted,
       })
     this.#subscriber = new Subscriber(clock, cluster ? toShards : toOneServer, {
-      onWhole: () => {
-        this.#changed()
-        if (!cluster) listener.heard()
-      },
+      onWhole: () => this.#cameBack(),
       onResumed: channel => {
         if (cluster) listener.heard(lockOfChannel(channel) ?? channel.slice(0, -this.#inbox.length))
       },
@@ -227,8 +226,11 @@ export class Server implements Backend {
     this.#listener.disconnected(error)
   }
 
-  #changed(): void {
-    if (!this.#reported || !this.commands.up || !this.#subscriber.whole) return
+  /** A connection is up again, or every channel is. If nothing is missing any more, says so. */
+  #cameBack(): void {
+    if (!this.commands.up || !this.#subscriber.whole) return
+    if (!this.names.cluster) this.#listener.heard()
+    if (!this.#reported) return
     this.#reported = false
     this.#listener.reconnected()
   }

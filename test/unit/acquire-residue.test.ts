@@ -79,6 +79,7 @@ const endings: Record<string, (at: Waiting) => Promise<void>> = {
     at.requests.onDisconnected(unreachable)
     await at.clock.advance(OUTAGE)
     at.requests.onReconnected()
+    at.requests.look()
     for (const call of at.kind.attempts.open) await call.fail(unreachable)
     for (const call of at.kind.leaves.open) await call.answer()
   },

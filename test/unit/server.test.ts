@@ -8,12 +8,13 @@ import { Server } from '../../src/redis/server.ts'
 import { settingsOf } from '../../src/settings.ts'
 import { FakeClock } from './fake-clock.ts'
 import { FakeRedis } from './fake-redis.ts'
+import { settled } from './promises.ts'
 
 const names = ['commands', 'messages', 'confirmations'] as const
 const nobody = () => {}
 
 /** Opens a client with fake connections, to which the fake commands `more` are added. `busy`: the client holds a lock. */
-function opened(more: object, busy = false) {
+function opened(more: object, busy = false, heard: () => void = nobody) {
   const clock = new FakeClock()
   const made: FakeRedis[] = []
   const source = {
@@ -35,7 +36,7 @@ function opened(more: object, busy = false) {
     entered: nobody,
     down: nobody,
     up: nobody,
-    heard: nobody,
+    heard,
     disconnected: nobody,
     reconnected: nobody,
     busy: () => busy,
@@ -99,3 +100,25 @@ test('I6 a call of a client that holds a lock has as much time as other calls, b
   expect(made.map(({ connects }) => connects.length)).toEqual([1, 1, 1])
   server.close()
 })
+
+// This test fails if `if (!this.names.cluster) this.#listener.heard()` is removed in src/redis/server.ts: no waiter looks again.
+test.each(['commands first', 'messages first'] as const)(
+  'I4 when both connections were lost, waiters look again once: when both are back (%s)',
+  async order => {
+    let heard = 0
+    const { server, made } = opened({ subscribe: async () => 1, ping: async () => 'PONG' }, true, () => (heard += 1))
+    const [commands, messages] = made as [FakeRedis, FakeRedis]
+    const both = order === 'commands first' ? [commands, messages] : [messages, commands]
+    for (const redis of made) await redis.ready()
+    await settled()
+    expect(heard).toBe(1)
+    for (const redis of both) redis.break()
+    await both[0]!.ready()
+    await settled()
+    expect(heard).toBe(1)
+    await both[1]!.ready()
+    await settled()
+    expect(heard).toBe(2)
+    server.close()
+  },
+)
