@@ -8,6 +8,7 @@
  */
 import type { Connection, ConnectionListener } from './connection.ts'
 import { type MessageListener, readerFor } from './messages.ts'
+import { isReply } from './refusals.ts'
 import type { MessageServer, MessageServers, Subscriber } from './subscriber.ts'
 
 export interface OneServerListener {
@@ -82,14 +83,19 @@ export class OneServer implements MessageServer, MessageServers {
   async #send(): Promise<void> {
     const [commands, inbox] = [this.#commands, this.#inbox]
     // The beat of a lost connection is sent again on the next one, where it could not arrive before the inbox.
-    if (!commands.up || !this.#subscriber.isSubscribed(inbox)) return
+    if (!this.#subscriber.isSubscribed(inbox)) return
+    // Without an answer, the beat is sent again a moment later.
+    if (!commands.up) throw new Error('the connection for commands is gone')
     const arrival = new Promise<void>((arrived, lost) => {
       this.#beat = { arrived, lost }
     })
-    // A failed PUBLISH says nothing about whether messages arrive.
+    // A failed PUBLISH says nothing about whether messages arrive. If the server refuses it, no other will do.
     commands.redis.publish(inbox, 'beat').then(
       listeners => this.#counted(listeners),
-      () => this.#beat?.arrived(),
+      error => {
+        if (isReply(error)) this.#beat?.arrived()
+        else this.#beat?.lost(error)
+      },
     )
     await arrival.finally(() => {
       this.#beat = undefined

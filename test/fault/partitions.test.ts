@@ -224,6 +224,8 @@ test('idle connections are dropped without a word: I6, the next calls are answer
   ]
   const scenes = await Promise.all(calls.map(() => clientBehindProxy()))
   const events = scenes.map(({ locks }) => heard(locks, 'disconnected'))
+  // A fair call waits for the subscription to the inbox. So from now on, both connections are idle.
+  for (const { locks } of scenes) await (await locks.lock(freshKey(), { fair: true })).release()
   await sleep(16_000)
   for (const { proxy } of scenes) for (const direction of directions) proxy.halfOpen(direction)
   const asked = calls.map((call, i) => call(scenes[i]!.locks))
@@ -239,7 +241,7 @@ test('idle connections are dropped without a word: I6, the next calls are answer
 
 describe('all data is lost, on old and new connections', () => {
   // This test fails if `if (now - call.begun < this.#outageTimeout) break` becomes `break` in src/redis/connection.ts:
-  // calls stay pending. It also fails if `else this.#end(key, waiter, outOfReach((this.#now ?? key.silence)?.error as
+  // calls stay pending. It also fails if `else this.#end(waiter, outOfReach((this.#now ?? key.silence)?.error as
   // Error).of(key.key))` is removed in src/key/limits.ts: the parked waiters stay pending.
   test.each(directions)('going %s: I6 I7 I8, every promise settles within outageTimeout', async direction => {
     const outageTimeout = 1_000
