@@ -40,8 +40,18 @@ export interface CallClient {
   releaseQuietly(lease: Lease): Promise<boolean>
 }
 
+/** How a call settles its promise. */
+type Resolve = (outcome: Lease | null | Promise<never>) => void
+
+/** Hands the functions of a new promise to its call. One function serves all calls: a closure for each costs memory. */
+let settling!: Resolve
+const settledBy = (resolve: Resolve) => {
+  settling = resolve
+}
+
 export class LockCall implements Call, ReplicatedCall {
   readonly client: CallClient
+  readonly promise: Promise<Lease | null>
   readonly key: string
   readonly terms: CallTerms
   readonly mode: Call['mode']
@@ -59,8 +69,7 @@ export class LockCall implements Call, ReplicatedCall {
   /** Whether the call rejects if it gets no lease. */
   readonly blocking: boolean
   readonly told: TellRefused | undefined
-  readonly #resolve: (outcome: Lease | null | Promise<never>) => void
-  readonly #reject: (error: unknown) => void
+  readonly #resolve: Resolve
   #unlimited: (() => void) | undefined
 
   /** `owner`: undefined if the call's id is its owner. `told` receives the holder before the call resolves to null. */
@@ -72,8 +81,6 @@ export class LockCall implements Call, ReplicatedCall {
     once: boolean,
     blocking: boolean,
     told: TellRefused | undefined,
-    resolve: (outcome: Lease | null | Promise<never>) => void,
-    reject: (error: unknown) => void,
   ) {
     const { kind, context, requests } = client
     this.client = client
@@ -89,8 +96,8 @@ export class LockCall implements Call, ReplicatedCall {
     this.begun = requests.begunAt(this.since)
     this.blocking = blocking
     this.told = told
-    this.#resolve = resolve
-    this.#reject = reject
+    this.promise = new Promise<Lease | null>(settledBy)
+    this.#resolve = settling
   }
 
   get fairAfter(): number | undefined {
@@ -105,12 +112,15 @@ export class LockCall implements Call, ReplicatedCall {
     return this.terms.rejectLate
   }
 
-  start(): void {
+  /** Begins the call. Returns its promise. */
+  start(): Promise<Lease | null> {
     this.ask(this.since)
     const { signal } = this.terms
     const timeout = this.mode === 'once' ? undefined : this.timeout
-    if ((!signal && timeout === undefined) || !this.waiter.waits) return
-    this.#unlimited = limit(signal, timeout, this.client.context.clock, () => this.#giveUp())
+    if ((signal || timeout !== undefined) && this.waiter.waits) {
+      this.#unlimited = limit(signal, timeout, this.client.context.clock, () => this.#giveUp())
+    }
+    return this.promise
   }
 
   /** Begins a wait at `now`. Its claim has an id of its own. */
@@ -140,7 +150,7 @@ export class LockCall implements Call, ReplicatedCall {
     if (terms.signal?.aborted) {
       if (lease) client.releaseQuietly(lease)
       // The reason is the caller's own object, so it keeps its stack.
-      return this.#reject(client.failed(terms.signal.reason, this.key))
+      return this.#resolve(Promise.reject(client.failed(terms.signal.reason, this.key)))
     }
     const outcome = lease ?? (end ? client.failed(end, this.key) : client.refused(this))
     this.#resolve(outcome instanceof Error ? rejection(outcome) : (outcome as Lease | null))

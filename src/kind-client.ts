@@ -256,9 +256,7 @@ export class KindClient<State = unknown> implements CallClient {
       return Promise.reject(this.failed(new LockClosedError(), key))
     }
     if (terms.signal?.aborted) return Promise.reject(this.failed(terms.signal.reason, key))
-    return new Promise<Lease | null>((resolve, reject) =>
-      new LockCall(this, key, owner, terms, once, blocking, told, resolve, reject).start(),
-    )
+    return new LockCall(this, key, owner, terms, once, blocking, told).start()
   }
 
   take(call: LockCall, grant: Granted | Hold, now: number, handoff: number | undefined): Lease {

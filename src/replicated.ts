@@ -52,6 +52,8 @@ export class Confirmations {
   readonly #patience: number
   /** The calls whose holds replicas are asked about, and those that will ask for the lock again. */
   readonly #steps = new Map<ReplicatedCall, Step>()
+  /** The holds that replicas are asked about. Their callers have not got them. */
+  readonly #asked = new Set<Hold>()
 
   /** `patience`: for how many ms a call asks again, counted from when replicas were first asked about one of its holds. */
   constructor(requests: Requests, holding: Holds, clock: Clock, patience: number) {
@@ -67,13 +69,12 @@ export class Confirmations {
 
   /** Whether replicas are asked about this hold, so that its caller has not got it. */
   asksAbout(hold: Hold): boolean {
-    for (const step of this.#steps.values()) if (step.hold === hold) return true
-    return false
+    return this.#asked.has(hold)
   }
 
   /** How many holds there are about which replicas are asked. */
   get held(): number {
-    return [...this.#steps.values()].filter(({ hold }) => hold.state.is === 'held').length
+    return [...this.#asked].filter(({ state }) => state.is === 'held').length
   }
 
   confirm(call: ReplicatedCall, grant: Granted, now: number): void {
@@ -82,6 +83,7 @@ export class Confirmations {
     const hold = this.#holding.take({ claim, since, renew, maxHold }, key, grant, now)
     call.replicasAsked ??= now
     this.#steps.set(call, { hold })
+    this.#asked.add(hold)
     const told = (error?: unknown) => this.#steps.get(call)?.hold === hold && this.#answered(call, error)
     this.#holding.renew(hold, 0).then(() => told(), told)
   }
@@ -103,6 +105,7 @@ export class Confirmations {
     if (error === undefined && step.hold.remaining(now) > 0) {
       step.hold.begin(now)
       this.#steps.delete(call)
+      this.#asked.delete(step.hold)
       call.settle(step.hold, now)
     } else if (call.late) {
       this.end(call, undefined)
@@ -120,6 +123,7 @@ export class Confirmations {
 
   #takeBack({ waiter }: ReplicatedCall, { hold }: Step): void {
     this.#holding.forget(hold)
+    this.#asked.delete(hold)
     this.#requests.leave(waiter)
   }
 }

@@ -38,17 +38,17 @@ import type { Announced, Granted, HeartbeatReply, Holder, Refused } from '../kin
 import { List } from '../list.ts'
 import type { Hold } from './hold.ts'
 import type { KeyHolds } from './key-holds.ts'
-import type { Attempt, HandOffPort, Port, Silence, Subscribed, WaitingKey } from './port.ts'
+import type { HandOffPort, Port } from './port.ts'
 import { Rounds } from './rounds.ts'
 import type { Inherited } from './run.ts'
 import type { Due, Schedule } from './schedule.ts'
-import { inState, nobody, type Waiter, type WaiterKey } from './waiter.ts'
+import { type Attempt, inState, nobody, type Silence, type Subscribed, type Waiter, type WaiterKey } from './waiter.ts'
 
 /** A look for the end of a lease comes this many ms after that end. The server counts whole ms. */
 const AFTER_LAPSE = 2
 const NEVER = Number.POSITIVE_INFINITY
 
-export class Key implements WaitingKey, WaiterKey, Due {
+export class Key implements WaiterKey, Due {
   readonly key: string
   readonly holds: KeyHolds
   /** How many waiters of the key have not settled, wherever they wait. requests.ts counts each waiter that arrives. */
@@ -126,12 +126,14 @@ export class Key implements WaitingKey, WaiterKey, Due {
   /** Asks Redis for a place in the queue, once the subscription to the waiter's inbox is active. */
   join(waiter: Waiter, now: number): void {
     if (waiter.state === 'announced') waiter.state = 'asking'
-    this.#ask(waiter, 'to-join', now)
+    this.ask(waiter, 'to-join', now)
   }
 
-  /** Sends an attempt for this waiter only, outside the line. */
-  tryAlone(waiter: Waiter, now: number): void {
-    this.#ask(waiter, 'alone', now)
+  /** Sends an attempt. `reserve`: with tokens for hand-offs within the client. */
+  ask(waiter: Waiter, attempt: Attempt, now: number, reserve = false): void {
+    waiter.unanswered += 1
+    const join = attempt === 'to-join' || (attempt === 'to-re-enter' && waiter.inQueue)
+    this.#port.ask(waiter, attempt, join, reserve, now)
   }
 
   /** Adds the waiter at the end of the line. */
@@ -194,7 +196,7 @@ export class Key implements WaitingKey, WaiterKey, Due {
    * because each hold has an id of its own, by which it is released.
    */
   onEntered(owner: string, now: number): void {
-    for (const waiter of this.#reentrants?.get(owner) ?? []) this.#ask(waiter, 'to-re-enter', now)
+    for (const waiter of this.#reentrants?.get(owner) ?? []) this.ask(waiter, 'to-re-enter', now)
   }
 
   /**
@@ -238,7 +240,7 @@ export class Key implements WaitingKey, WaiterKey, Due {
     if (this.line.size === 0) return
     if (this.#port.shared) {
       // The head's refusal names only one of several holders. So each waiter whose owner may hold asks for itself, too.
-      for (const waiter of [...this.line].slice(1)) if (waiter.call.mayReenter) this.#ask(waiter, 'to-re-enter', now)
+      for (const waiter of [...this.line].slice(1)) if (waiter.call.mayReenter) this.ask(waiter, 'to-re-enter', now)
     }
     this.wake(now)
   }
@@ -345,7 +347,7 @@ export class Key implements WaitingKey, WaiterKey, Due {
   /** Makes a waiter ask again after a grant that it must not use (`inState` in waiter.ts). */
   #again(waiter: Waiter, now: number): void {
     const { again } = inState[waiter.state]
-    if (waiter.call.mode === 'once') this.#ask(waiter, 'alone', now)
+    if (waiter.call.mode === 'once') this.ask(waiter, 'alone', now)
     else if (again === 'stand') this.stand(waiter, now)
     else if (again === 'try') this.wake(now)
     else if (again === 'join') this.join(waiter, now)
@@ -485,11 +487,11 @@ export class Key implements WaitingKey, WaiterKey, Due {
     this.#listenedBefore = this.subscribed?.unlock === true
     const wanted = this.#refusal !== undefined || this.line.size > 1 || this.#releasedAt !== undefined
     this.#rounds.asked()
-    this.#ask(head, 'as-head', now, wanted && !head.call.mayReenter)
+    this.ask(head, 'as-head', now, wanted && !head.call.mayReenter)
     let asked = 1
     for (let next = head.after; next && asked < most; next = next.after, asked += 1) {
       this.#rounds.asked()
-      this.#ask(next, 'as-head', now)
+      this.ask(next, 'as-head', now)
     }
   }
 
@@ -509,7 +511,7 @@ export class Key implements WaitingKey, WaiterKey, Due {
       this.#rounds.asking = false
       if (!this.#inUse) this.#rested()
     } else if (this.#listenedBefore || (answer.granted && this.#behindOurselves(now))) this.#tryHead(now)
-    else this.#port.listen(this, head, now)
+    else this.#port.listen(head, now)
   }
 
   /**
@@ -595,12 +597,6 @@ export class Key implements WaitingKey, WaiterKey, Due {
   /** Whether the key has waiters in this client, or an answer for a former waiter is still to come. */
   get #inUse(): boolean {
     return this.#rounds.asking || this.waiting > 0 || this.#beating
-  }
-
-  #ask(waiter: Waiter, attempt: Attempt, now: number, reserve = false): void {
-    waiter.unanswered += 1
-    const join = attempt === 'to-join' || (attempt === 'to-re-enter' && waiter.inQueue)
-    this.#port.ask(this, waiter, attempt, join, reserve, now)
   }
 
   /** Marks the waiter as parked, and emits its `waiting` event once. */

@@ -8,9 +8,8 @@
 import type { Clock } from '../clock.ts'
 import { outOfReach } from '../errors.ts'
 import type { Lookup } from '../lookup.ts'
-import type { Silence, WaitingKey } from './port.ts'
 import type { Due, Schedule } from './schedule.ts'
-import type { Waiter } from './waiter.ts'
+import type { Silence, Waiter, WaiterKey } from './waiter.ts'
 
 const NEVER = Number.POSITIVE_INFINITY
 
@@ -128,19 +127,19 @@ export class SingleAttempts implements Due {
 export class Outage implements Due {
   slot = -1
   dueAt = NEVER
-  readonly #keys: Pick<Lookup<WaitingKey>, 'values'>
+  readonly #keys: Pick<Lookup<WaiterKey>, 'values'>
   readonly #schedule: Schedule
   readonly #patience: number
-  readonly #end: (key: WaitingKey, waiter: Waiter, error: Error) => void
+  readonly #end: (waiter: Waiter, error: Error) => void
   #now: Silence | undefined
   /** Whether a connection has failed. False while only the first connection is still being made. */
   #known = false
 
   constructor(
-    keys: Pick<Lookup<WaitingKey>, 'values'>,
+    keys: Pick<Lookup<WaiterKey>, 'values'>,
     schedule: Schedule,
     patience: number,
-    end: (key: WaitingKey, waiter: Waiter, error: Error) => void,
+    end: (waiter: Waiter, error: Error) => void,
   ) {
     this.#keys = keys
     this.#schedule = schedule
@@ -178,8 +177,8 @@ export class Outage implements Due {
   }
 
   /** A waiter has come. While nobody waits, there is no timer. */
-  arrived({ silence }: WaitingKey, { call }: Waiter): void {
-    if (this.#now || silence) this.#wakeBy(call.begun + this.#patience)
+  arrived({ key, call }: Waiter): void {
+    if (this.#now || key.silence) this.#wakeBy(call.begun + this.#patience)
   }
 
   /** No waiter is left. */
@@ -195,7 +194,7 @@ export class Outage implements Due {
   }
 
   /** A request about this key, which was sent at `since`, has failed, or got no answer yet. */
-  silent(key: WaitingKey, since: number, error: Error): void {
+  silent(key: WaiterKey, since: number, error: Error): void {
     key.silence = { since: key.silence?.since ?? since, error }
     this.#wakeBy(this.#judge(key, this.#schedule.clock.now()))
   }
@@ -218,13 +217,13 @@ export class Outage implements Due {
   }
 
   /** Ends each wait for this key during which Redis has been out of reach for `patience` ms. Returns when to check again. */
-  #judge(key: WaitingKey, now: number): number {
+  #judge(key: WaiterKey, now: number): number {
     let next = NEVER
     for (const waiter of [...key.line, ...key.queue]) {
       const since = Math.min(this.#now?.since ?? NEVER, key.silence?.since ?? NEVER)
       const end = Math.max(waiter.call.begun, since) + this.#patience
       if (end > now) next = Math.min(next, end)
-      else this.#end(key, waiter, outOfReach((this.#now ?? key.silence)?.error as Error).of(key.key))
+      else this.#end(waiter, outOfReach((this.#now ?? key.silence)?.error as Error).of(key.key))
     }
     return next
   }

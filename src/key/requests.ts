@@ -10,10 +10,10 @@ import { isRefusal, LockClosedError, type LockConnectionError, LockQueueFullErro
 import type { Channel, Channels, Claim, Granted, Kind, Refused } from '../kind.ts'
 import type { Outcome } from '../outcome.ts'
 import { Outage, SingleAttempts } from './limits.ts'
-import type { Attempt, Port, WaitingKey } from './port.ts'
+import type { Port } from './port.ts'
 import { Schedule } from './schedule.ts'
 import type { Table } from './table.ts'
-import { type Call, Waiter } from './waiter.ts'
+import { type Attempt, type Call, Waiter, type WaiterKey } from './waiter.ts'
 import type { Withdrawals } from './withdrawals.ts'
 
 export interface Patience {
@@ -50,7 +50,6 @@ class Asked implements Outcome<Granted | Refused> {
 
   constructor(
     readonly requests: Requests,
-    readonly key: WaitingKey,
     readonly waiter: Waiter,
     readonly attempt: Attempt,
     readonly join: boolean,
@@ -105,8 +104,8 @@ export class Requests implements Port {
     this.#withdrawals = withdrawals
     this.#listener = listener
     const silences = new Schedule(this.#awake)
-    this.#outage = new Outage(table.keys, silences, patience.outage, (key, waiter, error) =>
-      key.end(waiter, error, clock.now()),
+    this.#outage = new Outage(table.keys, silences, patience.outage, (waiter, error) =>
+      waiter.key.end(waiter, error, clock.now()),
     )
     this.#single = new SingleAttempts(silences, patience.outage, (waiter, limit) =>
       this.end(waiter, waiter.call.mode === 'once' ? this.#unreached(limit) : undefined),
@@ -127,7 +126,7 @@ export class Requests implements Port {
     const waiter = new Waiter(claim, call, key)
     this.#table.addWaiter(waiter)
     key.present += 1
-    this.#outage.arrived(key, waiter)
+    this.#outage.arrived(waiter)
     if (call.mode === 'queue') this.queue(waiter, now)
     else if (call.mode === 'once') this.#tryOnce(waiter, now)
     else if (call.mayReenter) this.#tryAlone(waiter, now)
@@ -140,8 +139,7 @@ export class Requests implements Port {
    * is removed from the queue in Redis, or its grant is released.
    */
   end(waiter: Waiter, error: Error | undefined): void {
-    // If the waiter no longer waits, this client may have forgotten the key, and `of` would make a new one.
-    if (waiter.waits) this.#table.of(waiter.claim.key).end(waiter, error, this.#clock.now())
+    waiter.key.end(waiter, error, this.#clock.now())
   }
 
   /**
@@ -235,9 +233,9 @@ export class Requests implements Port {
     return mayBeOver(this.#clock, deadline, claim.lease, now)
   }
 
-  ask(key: WaitingKey, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean, now: number): void {
+  ask(waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean, now: number): void {
     const begun = attempt === 'as-head' ? this.#awake.at(now) : 0
-    this.#attempt(new Asked(this, key, waiter, attempt, join, reserve, begun), waiter.call.answered)
+    this.#attempt(new Asked(this, waiter, attempt, join, reserve, begun), waiter.call.answered)
   }
 
   #attempt(asked: Asked, waits: boolean): void {
@@ -245,7 +243,8 @@ export class Requests implements Port {
   }
 
   onAnswer(asked: Asked, answer: Granted | Refused, now = this.#clock.now()): void {
-    const { key, waiter, attempt, join } = asked
+    const { waiter, attempt, join } = asked
+    const { key } = waiter
     // If the reply took longer than the lease that it grants, the lease may be over. So the waiter asks again with
     // the same id. The answer is the same grant with a later deadline, or a new grant if the first has expired. The
     // waiter asks only once more, because the lease may be shorter than any round trip to Redis.
@@ -262,10 +261,10 @@ export class Requests implements Port {
    * An attempt has failed. Redis may execute the attempt after that. If the waiter has given up, a cleanup has been sent
    * as well, but Redis may execute the attempt after that cleanup. So `takeBack` sends another cleanup.
    */
-  onFailure({ key, waiter, attempt, begun }: Asked, error: Error): void {
+  onFailure({ waiter, attempt, begun }: Asked, error: Error): void {
     const now = this.#clock.now()
+    const { claim, key } = waiter
     if (error instanceof LockQueueFullError) return key.onFull(waiter, error, now)
-    const { claim } = waiter
     // The caller has used the lock, which may be taken until its `minHold` has passed.
     const used = waiter.state === 'holding' && claim.minHold && !this.#table.hold(claim.id)
     if (used) this.#withdrawals.release(claim)
@@ -276,7 +275,7 @@ export class Requests implements Port {
   }
 
   queue(waiter: Waiter, now: number): void {
-    const key = this.#table.of(waiter.claim.key)
+    const { key } = waiter
     key.announce(waiter, now)
     const { recorded, mayReenter } = waiter.call
     const limit = Math.min(this.pause, this.#patience / 2)
@@ -291,7 +290,7 @@ export class Requests implements Port {
     )
   }
 
-  beat(key: WaitingKey, waiters: readonly Waiter[]): void {
+  beat(key: WaiterKey, waiters: readonly Waiter[]): void {
     const begun = this.#awake.now()
     const queued = waiters.map(({ claim, refusal }) => ({ claim, ticket: (refusal as Refused).ticket }))
     this.#kind.tend?.(key.key, queued).then(
@@ -319,7 +318,8 @@ export class Requests implements Port {
     else if (hold.state.is === 'releasing' && !this.closed) this.#clock.after(BEHIND, () => this.check(waiter))
   }
 
-  listen(key: WaitingKey, head: Waiter, now: number): void {
+  listen(head: Waiter, now: number): void {
+    const { key } = head
     const begun = this.#awake.at(now)
     const subscribing = this.#subscribe(key, 'unlock', this.pause)
     if (!subscribing) return key.onSubscribed(now)
@@ -344,7 +344,7 @@ export class Requests implements Port {
   }
 
   /** Ends the subscriptions of this key. */
-  onRest(key: WaitingKey): void {
+  onRest(key: WaiterKey): void {
     const { subscribed = {} } = key
     key.subscribed = undefined
     for (const channel of Object.keys(subscribed) as Channel[]) {
@@ -353,7 +353,7 @@ export class Requests implements Port {
     }
   }
 
-  onIdle({ key }: WaitingKey): void {
+  onIdle({ key }: WaiterKey): void {
     this.#table.keys.delete(key)
   }
 
@@ -372,11 +372,10 @@ export class Requests implements Port {
 
   /** Asks Redis for this waiter alone: for a single attempt, or because the waiter may re-enter. */
   #tryAlone(waiter: Waiter, now: number): void {
-    const { recorded } = waiter.call
-    const key = this.#table.of(waiter.claim.key)
-    if (!recorded) return key.tryAlone(waiter, now)
-    recorded.then(
-      () => waiter.waits && key.tryAlone(waiter, this.#clock.now()),
+    const { call, key } = waiter
+    if (!call.recorded) return key.ask(waiter, 'alone', now)
+    call.recorded.then(
+      () => waiter.waits && key.ask(waiter, 'alone', this.#clock.now()),
       error => this.end(waiter, error),
     )
   }
@@ -389,7 +388,7 @@ export class Requests implements Port {
    * messages: their requests may still reach Redis, and the lock's state is read from time to time (I4). It rejects if
    * Redis refuses the subscription.
    */
-  #subscribe(key: WaitingKey, channel: Channel, limit: number): Promise<void> | undefined {
+  #subscribe(key: WaiterKey, channel: Channel, limit: number): Promise<void> | undefined {
     const subscribing = this.#subscription(key, channel)
     if (!subscribing) return undefined
     const begun = this.#awake.now()
@@ -409,7 +408,7 @@ export class Requests implements Port {
   }
 
   /** The waiters of a key share a subscription. If it fails, the next waiter subscribes again. */
-  #subscription(state: WaitingKey, channel: Channel): Promise<void> | undefined {
+  #subscription(state: WaiterKey, channel: Channel): Promise<void> | undefined {
     state.subscribed ??= {}
     const { subscribed, key } = state
     const known = subscribed[channel]
@@ -434,7 +433,7 @@ export class Requests implements Port {
   }
 
   /** `begun`: when the head sent its request, or began to subscribe, on the clock of `#awake`. */
-  #headFailed(key: WaitingKey, begun: number, error: Error): void {
+  #headFailed(key: WaiterKey, begun: number, error: Error): void {
     this.#outage.silent(key, begun, error)
     key.onHeadFailed(this.#clock.now())
   }

@@ -14,7 +14,7 @@
  */
 import type { AsyncResource } from 'node:async_hooks'
 import { surelyUntil } from '../clock.ts'
-import type { Announced, Claim, Granted, Refused } from '../kind.ts'
+import type { Announced, Channel, Claim, Granted, HeartbeatReply, Refused } from '../kind.ts'
 import { List, type Listed } from '../list.ts'
 import type { HoldKey } from './hold.ts'
 
@@ -99,9 +99,54 @@ export const inState = {
   over: { again: 'ignore', grant: 'take-back', end: 'ignore' },
 } as const satisfies Record<State, unknown>
 
-/** What messages do with a waiter (key.ts). */
+/** What an attempt is for. */
+export type Attempt =
+  /** A waiter asks for itself only. It is neither in its client's line nor in the queue. */
+  | 'alone'
+  /** The head of the line asks on behalf of all waiters in the line. */
+  | 'as-head'
+  /** A fair waiter asks, and is queued if it is refused. */
+  | 'to-join'
+  /** The waiter's owner already holds the lock, in this process or in another. The waiter asks to re-enter. */
+  | 'to-re-enter'
+
+/**
+ * A client's subscriptions for the waiters of a key: a promise while the subscription is being made, `true` once it is
+ * active.
+ */
+export type Subscribed = { [C in Channel]?: Promise<void> | true | undefined }
+
+/**
+ * A time in which Redis does not answer. `since`: when the outage, or the first unanswered request, began, in ms of a
+ * clock that counts only the time in which this process runs. `error`: the latest error.
+ */
+export interface Silence {
+  readonly since: number
+  error: Error
+}
+
+/** A waiter's key (key.ts): what its client sees of it, and the events that are reported to it. */
 export interface WaiterKey extends HoldKey {
+  readonly key: string
+  subscribed: Subscribed | undefined
+  silence: Silence | undefined
+  readonly line: List<Waiter>
+  readonly queue: List<Waiter>
+  announce(waiter: Waiter, now: number): void
+  join(waiter: Waiter, now: number): void
+  ask(waiter: Waiter, attempt: Attempt, now: number): void
   granted(waiter: Waiter, grant: Announced, now: number): void
+  /** The subscription to the unlock channel is active, or has taken too long: a message may have been missed. */
+  onSubscribed(now: number): void
+  onAnswer(waiter: Waiter, attempt: Attempt, join: boolean, answer: Granted | Refused, now: number): void
+  /** So many callers are queued that the waiter was not added to them. */
+  onFull(waiter: Waiter, error: Error, now: number): void
+  /** The head's attempt, or its subscription, has failed. */
+  onHeadFailed(now: number): void
+  /** `answer`: undefined if the heartbeat of these waiters failed. */
+  onHeartbeat(waiters: readonly Waiter[], answer: HeartbeatReply | undefined, now: number): void
+  end(waiter: Waiter, error: Error | undefined, now: number): void
+  takeBack(waiter: Waiter): void
 }
 
 /** A refusal, and when the waiter should have been granted the lock by the first estimate at its place in the queue. */

@@ -48,9 +48,8 @@ export function readyCommands<C extends Call>(
     readonly promise = undefined
     protocol: number | undefined
     replyMapping: unknown
-    /** Some tracing tools replace these two functions, and then call them without `this`. */
+    /** Some tracing tools replace this function, and then call it without `this`. */
     readonly resolve: (reply: unknown) => void
-    reject: (error: Error) => void
 
     constructor(call: C, text: string) {
       this.call = call
@@ -65,7 +64,15 @@ export function readyCommands<C extends Call>(
           })
         }
       }
-      this.reject = error => receiver.refused(call, error)
+    }
+
+    /** As `resolve`, but it is seldom needed, so it is made when it is. */
+    get reject(): (error: Error) => void {
+      return error => receiver.refused(this.call, error)
+    }
+
+    set reject(reject: (error: Error) => void) {
+      Object.defineProperty(this, 'reject', { value: reject, writable: true })
     }
 
     get args(): readonly string[] {

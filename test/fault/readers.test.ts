@@ -51,8 +51,8 @@ test('SIGKILL of some readers, while others read: I1 I4, a writer gets the lock 
 })
 
 // This test fails if `if mayReEnter(s, claim) then place = -place end` is removed in lua/permits/tend.lua: the call
-// waits until its owner and the next writer have ended. It also fails if `if (waiter.call.mayReenter) this.#ask(waiter,
-// 'to-re-enter', now)` becomes `if (false) this.#ask(waiter, 'to-re-enter', now)` in src/key/key.ts, for the same
+// waits until its owner and the next writer have ended. It also fails if `if (waiter.call.mayReenter) this.ask(waiter,
+// 'to-re-enter', now)` becomes `if (false) this.ask(waiter, 'to-re-enter', now)` in src/key/key.ts, for the same
 // reason.
 test.each(ways)(
   'the message that an owner has entered is lost: I4, its other call re-enters by the next heartbeat (fair: %s)',
