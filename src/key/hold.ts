@@ -80,7 +80,7 @@ export interface HoldKey {
   wake(now: number): void
 }
 
-/** Who keeps a hold: what its lease and what messages ask for (holds.ts). */
+/** Who keeps a hold (holds.ts): what its lease, messages and renewals ask for. */
 export interface HoldKeeper {
   remaining(hold: Hold): number
   lasts(hold: Hold): boolean
@@ -90,6 +90,17 @@ export interface HoldKeeper {
   doubt(hold: Hold, token?: number): void
   onGrant(hold: Hold, grant: Announced): boolean
   onTaken(hold: Hold, why: string | undefined): void
+  /** The hold is over: Redis no longer knows it. */
+  onUnknown(hold: Hold): void
+  /** The hold is over, and Redis has granted the lock to the same id again. */
+  onReplaced(hold: Hold): void
+  /** The hold's deadline has passed. */
+  onDeadline(hold: Hold): void
+  onRenewed(hold: Hold): void
+  /** The hold has lasted for longer than most. This is told once. */
+  onLasting(hold: Hold): void
+  /** Reports a failure that no caller's promise reports. */
+  failed(error: unknown): void
 }
 
 export class Hold implements Listed<Hold> {
@@ -309,8 +320,8 @@ export class Hold implements Listed<Hold> {
   }
 
   /**
-   * Called when Redis has answered the question from `ask`, or has failed to answer. In the second case, `again` is the
-   * time of the next question.
+   * Redis has answered the question from `ask`, or has failed to answer. In the second case, `again` is the time of the
+   * next question.
    */
   answered(again = this.#due): void {
     this.#asking = false
@@ -323,14 +334,13 @@ export class Hold implements Listed<Hold> {
     return this.#question(ms, now)
   }
 
-  /** Called when the question of a user's `renew` call was answered or has failed. */
+  /** The question of a user's `renew` call was answered or has failed. */
   renewed(): void {
     this.#renewing -= 1
   }
 
   /**
-   * Called when Redis has confirmed the hold until `deadline`. If the server's clock was set back, `deadline` is too
-   * late, because the lease will end earlier once the clock is corrected. So this client never relies on the hold for
+   * Redis has confirmed the hold until `deadline`. If the server's clock was set back, `deadline` is too late, because the lease will end earlier once the clock is corrected. So this client never relies on the hold for
    * longer than it has asked for. It asks Redis again within a third of the lease's length.
    *
    * `behind`: by how many ms the present deadline may be too late, because the client's clock may have stood still.

@@ -22,7 +22,7 @@ import { checkLongest } from '../settings.ts'
 import { Hold, type HoldKeeper, type HoldKey, type HoldTerms, type Loss } from './hold.ts'
 import type { HandOffPort } from './port.ts'
 import { Records } from './records.ts'
-import { Renewals, type RenewalsListener } from './renewals.ts'
+import { Renewals } from './renewals.ts'
 import type { Inherited, Run } from './run.ts'
 import type { Schedule } from './schedule.ts'
 import type { Table } from './table.ts'
@@ -76,7 +76,7 @@ class Releasing implements Outcome<Released> {
   }
 }
 
-export class Holds implements HandOffPort, HoldKeeper, RenewalsListener {
+export class Holds implements HandOffPort, HoldKeeper {
   readonly #kind: Kind
   readonly #clock: Clock
   readonly #table: Table
@@ -111,12 +111,14 @@ export class Holds implements HandOffPort, HoldKeeper, RenewalsListener {
     this.#withdrawals = withdrawals
     this.#listener = listener
     this.#inboxes = inboxes
-    this.#renewals = new Renewals(kind, schedule, table, this)
-    this.#records = new Records(kind, schedule, table, hold => this.doubt(hold), this.failed)
+    this.#renewals = new Renewals(kind, schedule, table)
+    this.#records = new Records(kind, schedule, table)
     table.handOffs = this
   }
 
-  readonly failed = (error: unknown): void => this.#listener.failed(error)
+  failed(error: unknown): void {
+    this.#listener.failed(error)
+  }
 
   // The beginning of a hold.
 

@@ -73,7 +73,7 @@ export class KeyHolds {
   }
 
   /**
-   * Called when a call has set an owner, before the call's request is sent to Redis (see `Holds.record`). Returns the
+   * A call names this owner, and its request is about to be sent to Redis (see `Holds.record`). Returns the
    * key's run of hand-offs, because Redis may not know the newest hold of that run yet.
    */
   naming(owner: string): Run | undefined {

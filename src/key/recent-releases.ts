@@ -48,7 +48,7 @@ export class RecentReleases {
     this.#clock = clock
   }
 
-  /** Called when Redis has released a hold. */
+  /** Redis has released a hold. */
   add({ key, id, minHold }: HoldName, used = 0, now = this.#clock.now()): void {
     const next = this.#next
     this.#keys[next] = key

@@ -11,35 +11,23 @@ export class Records implements RunRecords {
   readonly #kind: Kind
   readonly #schedule: Schedule
   readonly #holds: { hold(id: string): Hold | undefined }
-  readonly #doubt: (hold: Hold) => void
-  readonly #failed: (error: unknown) => void
 
-  /**
-   * `holds`: the client's holds, by the ids by which Redis knows them. `doubt` is called when Redis no longer knows a
-   * hold, `failed` with a failure that no caller's promise reports.
-   */
-  constructor(
-    kind: Kind,
-    schedule: Schedule,
-    holds: { hold(id: string): Hold | undefined },
-    doubt: (hold: Hold) => void,
-    failed: (error: unknown) => void,
-  ) {
+  /** `holds`: the client's holds, by the ids by which Redis knows them. */
+  constructor(kind: Kind, schedule: Schedule, holds: { hold(id: string): Hold | undefined }) {
     this.#kind = kind
     this.#schedule = schedule
     this.#holds = holds
-    this.#doubt = doubt
-    this.#failed = failed
   }
 
-  /** Called after a hand-off. Plans to record the new holder. */
+  /** Plans to record the new holder, after a hand-off. */
   later(run: Run, now: number): void {
     if (run.slot < 0) this.#schedule.set(run, now + RECORD_AFTER)
   }
 
   /** Records the holder of the run, as `later` has planned. */
   late(run: Run): void {
-    this.now(run)?.catch(this.#failed)
+    const keeper = this.#holds.hold(run.name.id)?.keeper
+    this.now(run)?.catch(error => keeper?.failed(error))
   }
 
   /** Cancels the record that `later` has planned. */
@@ -71,7 +59,7 @@ export class Records implements RunRecords {
       const passed = await this.#kind.pass?.(run.name, claim, token)
       const holder = this.#holds.hold(run.name.id)
       if (!holder) return
-      if (!passed) return this.#doubt(holder)
+      if (!passed) return holder.keeper.doubt(holder)
       run.queued ||= passed.queued
       // With the option `replicas`, the new deadline in Redis's answer is not used, because the replicas may not have it
       // yet. The next renewal waits for the replicas, and then sets the deadline.

@@ -31,20 +31,6 @@ import type { Hold, HoldQuestion } from './hold.ts'
 import type { Due, Schedule } from './schedule.ts'
 import type { Table } from './table.ts'
 
-export interface RenewalsListener {
-  /** The hold is over: Redis no longer knows it. */
-  onUnknown(hold: Hold): void
-  /** The hold is over, and Redis has granted the lock to the same id again. */
-  onReplaced(hold: Hold): void
-  /** The hold's deadline has passed. */
-  onDeadline(hold: Hold): void
-  onRenewed(hold: Hold): void
-  /** Called once for each hold that lasts for longer than most. */
-  onLasting(hold: Hold): void
-  /** Reports a failure that no caller's promise reports. */
-  failed(error: unknown): void
-}
-
 /** Renewals that are due within this fraction of the lease's length are sent together. */
 const TOGETHER = 1 / 20
 /** While there are holds, they are looked at at least this often, in ms. */
@@ -61,7 +47,6 @@ export class Renewals implements Due {
   readonly #local: boolean
   readonly #clock: Clock
   readonly #table: Table
-  readonly #listener: RenewalsListener
   readonly #schedule: Schedule
   /** Holds that are not on the agenda yet, oldest first. The timer fires before the first of them needs attention. */
   readonly #fresh = new List<Hold>()
@@ -76,16 +61,15 @@ export class Renewals implements Due {
    */
   readonly #forgotten = new FinalizationRegistry<Hold>(hold => {
     if (hold.state.is !== 'held' || hold.renewUntil <= this.#clock.now()) return
-    this.#listener.failed(new LockError('ERR_LOCK_FORGOTTEN', `lock "${hold.key}": ${FORGOTTEN}`, hold.key))
+    hold.keeper.failed(new LockError('ERR_LOCK_FORGOTTEN', `lock "${hold.key}": ${FORGOTTEN}`, hold.key))
   })
 
-  constructor(kind: Kind, schedule: Schedule, table: Table, listener: RenewalsListener) {
+  constructor(kind: Kind, schedule: Schedule, table: Table) {
     this.#kind = kind.background?.kind ?? kind
     this.#local = kind.background !== undefined
     this.#clock = schedule.clock
     this.#schedule = schedule
     this.#table = table
-    this.#listener = listener
     this.#lookedAt = schedule.clock.now()
   }
 
@@ -135,10 +119,10 @@ export class Renewals implements Due {
   /** Applies Redis's answer about a hold, unless the hold has ended in the meantime. */
   learn(hold: Hold, question: HoldQuestion, renewed: Renewed): void {
     if (hold.state.is !== 'held' || renewed === 'unknown') return
-    if (renewed === 'lost') return this.#listener.onUnknown(hold)
-    if (renewed === 'replaced') return this.#listener.onReplaced(hold)
+    if (renewed === 'lost') return hold.keeper.onUnknown(hold)
+    if (renewed === 'replaced') return hold.keeper.onReplaced(hold)
     hold.confirmed(question, renewed, this.#clock.now(), this.behind(hold.sent))
-    if (question.ms > 0) this.#listener.onRenewed(hold)
+    if (question.ms > 0) hold.keeper.onRenewed(hold)
   }
 
   due(now: number): void {
@@ -155,7 +139,7 @@ export class Renewals implements Due {
       woken.push(first)
     }
     const anyDue = woken.some(hold => Math.min(hold.due, hold.deadline) <= now)
-    for (const hold of woken) if (this.#table.lives(hold) && now >= hold.deadline) this.#listener.onDeadline(hold)
+    for (const hold of woken) if (this.#table.lives(hold) && now >= hold.deadline) hold.keeper.onDeadline(hold)
     // Holds with short leases come first, because they have the least time left if something delays the answers.
     const due = woken
       .filter(hold => anyDue && this.#table.lives(hold) && hold.due - hold.length * TOGETHER <= now)
@@ -187,7 +171,7 @@ export class Renewals implements Due {
       if (hold.renewUntil > hold.since) this.#forgotten.register(lease, hold)
       // Only the program may keep the lease.
       hold.lease = undefined
-      this.#listener.onLasting(hold)
+      hold.keeper.onLasting(hold)
     }
     this.#agenda.set(hold, Math.min(hold.due, hold.deadline))
   }

@@ -78,7 +78,7 @@ export class Run implements Due {
     return Math.max(0, this.#until - now)
   }
 
-  /** Called when the first holder gets its hold `ms` after the grant, because replicas had to have it before. */
+  /** The first holder gets its hold `ms` after the grant, because replicas had to have it before. */
   delay(ms: number): void {
     this.#until += ms
   }
