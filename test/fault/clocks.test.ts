@@ -97,7 +97,7 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // This test fails if `return this.#listener.onUnknown(hold)` becomes `return` in src/key/renewals.ts: the holder is
+  // This test fails if `return hold.keeper.onUnknown(hold)` becomes `return` in src/key/renewals.ts: the holder is
   // not notified before its own deadline. Even without this change, the lease ends early on the server, and the holder
   // learns of this only by its next renewal. This is a limit of I1.
   test.for(kindsAndWays)(

@@ -48,7 +48,7 @@ describe.each(Object.entries(losses))('%s', (name, lose) => {
   // joins again with its old ticket, which is larger than the token of the lost hold, and then gets a token that is
   // larger than its ticket.) It also fails if `Math.min(ttl + AFTER_LAPSE, this.#port.pause)` becomes `ttl +
   // AFTER_LAPSE` in src/key/key.ts: no waiter asks before the time at which the lost lease would have ended (I4). It
-  // also fails if `return this.#listener.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in
+  // also fails if `return hold.keeper.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in
   // src/key/renewals.ts: a missing hold counts as renewed, and the holder is never notified (I8). It also fails if
   // `elseif holds == 0 then` becomes `elseif false then` in lua/permits.lua: a hold without a deadline never ends.
   test.for(losing(name))(
@@ -102,7 +102,7 @@ test.for(kinds)(
   },
 )
 
-// This test fails if `return this.#listener.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in
+// This test fails if `return hold.keeper.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in
 // src/key/renewals.ts: a missing hold counts as renewed, and the holder is never notified.
 test.for(kinds)(
   'a restart without data: I2 I4 I8, processes are notified, and continue ($kind)',
@@ -161,7 +161,7 @@ describe.each(['', ':q', ':d'])('the key <lock>%s has the wrong type', suffix =>
   )
 })
 
-// This test fails if `return this.#listener.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in
+// This test fails if `return hold.keeper.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in
 // src/key/renewals.ts: a missing hold counts as renewed, and the holder is never notified.
 test.for(kinds)(
   'a key expires because of an operator’s PEXPIRE: I4 I8, the effect is that of a deletion ($kind)',

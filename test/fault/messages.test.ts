@@ -41,7 +41,7 @@ describe('messages are lost', () => {
     },
   )
 
-  // This test fails if `return this.#listener.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in
+  // This test fails if `return hold.keeper.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in
   // src/key/renewals.ts: a missing hold counts as renewed, and the holder is never notified.
   test.for(kinds)(
     'the message of a forced release: I8, the holder learns of it by its next renewal ($kind)',
@@ -261,7 +261,7 @@ describe('messages are forged', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // This test fails if `hold.doubt(now)` becomes `this.#listener.onUnknown(hold)` in src/key/renewals.ts: the client
+  // This test fails if `hold.doubt(now)` becomes `hold.keeper.onUnknown(hold)` in src/key/renewals.ts: the client
   // believes the forged message without a check.
   test.each(kinds)(
     'saying that a live hold is lost: I5, the client checks, and the hold continues ($kind)',
@@ -309,7 +309,7 @@ describe('messages are forged', () => {
     },
   )
 
-  // This test fails if `return this.#listener.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in
+  // This test fails if `return hold.keeper.onUnknown(hold)` becomes `renewed = this.#clock.now() + question.ms` in
   // src/key/renewals.ts: a missing hold counts as renewed, so the client never notices that its hold is forged. Such a
   // forgery cannot be prevented: `inspect` shows the ids of waiters, so a user with the rights to read the queue *and*
   // to publish can make a waiter believe that it was granted the lock.

@@ -273,7 +273,7 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
   })
 
   // This test fails if `this.#leaveBehind(hold, why)` is removed in src/key/holds.ts and `if (renewed === 'lost')
-  // return this.#listener.onUnknown(hold)` becomes `if (renewed === 'lost') return` in src/key/renewals.ts: the holder
+  // return hold.keeper.onUnknown(hold)` becomes `if (renewed === 'lost') return` in src/key/renewals.ts: the holder
   // is not notified that the lease has ended. (With only the first change, the test may pass: as soon as Redis has read
   // its data, it reports to the holder that the lease has ended.)
   test('I1 I4 I8: a lease that runs out during loading is lost, and the next waiter is granted after it', async () => {
