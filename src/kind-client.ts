@@ -328,14 +328,14 @@ export class KindClient<State = unknown> implements CallClient {
   }
 
   /** What the message about a wait that took too long says about its lock. */
-  #details({ claim, refusal }: Waiter): Details {
+  #details(waiter: Waiter): Details {
     const { kind } = this
-    const expects = refusal?.position && this.context.clock.now() < (refusal.due ?? 0)
+    const { claim, refusal } = waiter
     return {
       noun: kind.noun,
       heldBy: refusal?.holder && kind.heldBy?.(refusal.holder, claim),
       away: this.requests.awayFor,
-      expected: expects ? refusal.expected : undefined,
+      expected: waiter.expected(this.context.clock.now()),
     }
   }
 

@@ -403,8 +403,9 @@ export class Key implements WaiterKey, Due {
       else if (!waiter.waits) this.takeBack(waiter)
       else {
         const position = Math.abs(place)
+        const { ticket } = waiter.refusal as Refused
         const expected = answer.expected?.[i]
-        waiter.refused({ ...(waiter.refusal as Refused), sent, ttl, position, holder, owner, clock, expected })
+        waiter.refused({ granted: false, sent, ttl, position, ticket, holder, owner, clock, expected })
         if (place < 0) owners.add(waiter.claim.owner)
       }
     }

@@ -149,13 +149,9 @@ export interface WaiterKey extends HoldKey {
   takeBack(waiter: Waiter): void
 }
 
-/** A refusal, and when the waiter should have been granted the lock by the first estimate at its place in the queue. */
 export interface Refusal extends Refused {
-  /**
-   * In monotonic ms. After that, nothing is expected: each later estimate supposes that the holder ends like those before
-   * it. Undefined: nothing was estimated.
-   */
-  readonly due?: number
+  /** The first refusal with an estimate at the waiter's present place in the queue, if it is another one. */
+  first?: Refused
 }
 
 /** Only its key changes a waiter. */
@@ -196,11 +192,20 @@ export class Waiter implements Listed<Waiter> {
     return this.call.since
   }
 
-  refused(refusal: Refused): void {
-    const { position, sent, expected } = refusal
+  refused(refusal: Refusal): void {
     const last = this.refusal
-    const due = position === last?.position && last.expected !== undefined ? last.due : expected && sent + expected
-    this.refusal = due === undefined ? refusal : { ...refusal, due }
+    if (last?.position === refusal.position && last.expected !== undefined) refusal.first = last.first ?? last
+    this.refusal = refusal
+  }
+
+  /**
+   * Returns the expected wait, in ms from the last refusal; undefined: nothing is expected. Each estimate at a place
+   * supposes that the holder ends like those before it. So once the wait of the first one is over, nothing is expected.
+   */
+  expected(now: number): number | undefined {
+    const { refusal } = this
+    const { sent = 0, expected = 0 } = refusal?.first ?? refusal ?? {}
+    return now < sent + expected ? refusal?.expected : undefined
   }
 
   get waits(): boolean {

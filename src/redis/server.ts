@@ -37,6 +37,8 @@ export class Server implements Backend {
   /** All connections to the server that has the locks; in a cluster, those for commands. */
   readonly #connections: Connection[] = []
   readonly #subscriber: Subscriber
+  /** The inbox for all locks, and in a cluster the end of the names of all inboxes. */
+  readonly #inbox: string
   readonly #sentinels: Sentinels | undefined
   readonly #settings: Settings
   readonly #clock: Clock
@@ -55,6 +57,7 @@ export class Server implements Backend {
     this.#clock = clock
     this.#listener = listener
     this.names = new Namespace(`${keyPrefix}${prefix}:`, cluster)
+    this.#inbox = this.names.inboxPrefix('') + ids.client
 
     const deafness = 'a sentinel does not report failovers, so this client may notice a failover late'
     this.#sentinels =
@@ -193,11 +196,6 @@ export class Server implements Backend {
     this.#sentinels?.close()
     this.#subscriber.close()
     for (const connection of this.#connections) connection.close()
-  }
-
-  /** The inbox for all locks, and in a cluster the end of the names of all inboxes. */
-  get #inbox(): string {
-    return this.names.inboxPrefix('') + this.ids.client
   }
 
   #armProbe(): void {
