@@ -87,9 +87,9 @@ test('broken links are found', () => {
     [
       '# A `heading`, with marks',
       '',
-      '[1](#a-heading-with-marks) [2](#another) [3](tuning.md) [4](../README.md) [5](none.md) [6](../../out.md)',
-      `[a](${repository}docs/tuning.md) [b](${repository}docs/gone.md) [c](${repository}docs/tuning.md#gone)`,
-      '[7](tuning.md#none) [8](https://example.com/none) [9][ref] <a href="none.html">10</a> ![11](none.png)',
+      '[1](#a-heading-with-marks) [2](#another) [3](options.md) [4](../README.md) [5](none.md) [6](../../out.md)',
+      `[a](${repository}docs/options.md) [b](${repository}docs/gone.md) [c](${repository}docs/options.md#gone)`,
+      '[7](options.md#none) [8](https://example.com/none) [9][ref] <a href="none.html">10</a> ![11](none.png)',
       '',
       '| table |',
       '| --- |',
@@ -101,8 +101,8 @@ test('broken links are found', () => {
   const broken = brokenLinks(page).map(text => text.replace(/^docs\/made-up\.md:\d+: /, '').replace(/: .*/, ''))
   expect(broken).toEqual([
     ...['#another', 'none.md', '../../out.md'],
-    ...[`${repository}docs/gone.md`, `${repository}docs/tuning.md#gone`],
-    ...['tuning.md#none', 'none.html', 'none.png'],
+    ...[`${repository}docs/gone.md`, `${repository}docs/options.md#gone`],
+    ...['options.md#none', 'none.html', 'none.png'],
     ...['none-in-a-table.md', 'none-by-reference.md'],
   ])
 })
