@@ -81,6 +81,33 @@ test('docs/errors.md has a heading for each code, and each class of errors links
   }
 })
 
+test('docs/options.md has a row for each option of a call, of a semaphore and of a client', () => {
+  const source = readFileSync(new URL('src/options.ts', root), 'utf8')
+  const of = (name: string) => [
+    ...new RegExp(`interface ${name} (?:extends \\w+ )?\\{(.*?)\\n\\}`, 's')
+      .exec(source)![1]!
+      .matchAll(/^ {2}(\w+)\?:/gm),
+  ]
+  const options = ['LockOptions', 'SemaphoreOptions', 'ClientOptions'].flatMap(of).map(([, name]) => name)
+  expect(options.length).toBeGreaterThan(25)
+  const rows = [...readFileSync(new URL('docs/options.md', root), 'utf8').matchAll(/^\| (`.*?`) \|/gm)]
+  const described = rows.flatMap(([, names]) => names!.match(/\w+/g)!)
+  expect(options.filter(name => !described.includes(name!))).toEqual([])
+})
+
+test.each(['CONTRIBUTING.md', 'docs/life-of-a-request.md', 'src/README.md'])(
+  'every file that %s names exists',
+  name => {
+    const text = readFileSync(new URL(name, root), 'utf8')
+    const named =
+      text.match(
+        /(?<=`)(?:\.ci|\.github|benchmarks|cli|docs|local-redis|lua|scripts|site|spec|src|test)\/[\w./-]*(?=`)/g,
+      ) ?? []
+    if (name === 'CONTRIBUTING.md') expect(named.length).toBeGreaterThan(50)
+    expect(named.filter(path => !existsSync(new URL(path, root)))).toEqual([])
+  },
+)
+
 test('broken links are found', () => {
   const page = parsePage(
     'docs/made-up.md',
