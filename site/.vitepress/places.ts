@@ -12,7 +12,7 @@ export const published = `https://redis-baton.github.io${base}`
 const folders: readonly (readonly [files: RegExp, place: string])[] = [
   [/^site\/(.+)\.md$/, ''],
   [/^docs\/(life-of-a-request|protocol|model|testing|decisions\/.+)\.md$/, 'inside/'],
-  [/^((?:lua|benchmarks|src)\/README)\.md$/, 'inside/'],
+  [/^((?:lua|benchmarks|src)\/(?:.+\/)?README)\.md$/, 'inside/'],
   [/^(CHANGELOG|CONTRIBUTING|CODE_OF_CONDUCT)\.md$/, 'inside/'],
   [/^docs\/([^/]+)\.md$/, 'guide/'],
   [/^(SECURITY)\.md$/, 'guide/'],

@@ -73,6 +73,7 @@ function fromInside(): Item[] {
       items: [
         page('The life of a request', '/inside/life-of-a-request'),
         page('The map of the house', '/inside/src/'),
+        page('A quorum, from inside', '/inside/src/compose/quorum/'),
         page('The protocol', '/inside/protocol'),
         page('A lock in Redis', '/inside/lua/'),
         page('The model', '/inside/model'),
