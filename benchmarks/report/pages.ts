@@ -62,11 +62,15 @@ function section(): string {
 
 function about({ date, machine, options, rivals, trials }: Results): string {
   const busy = trials.filter(({ busy = 0 }) => busy > 0.05).length
-  const versions = rivals.flatMap(({ name, version }) => (version ? [`${name} ${version}`] : [])).join(', ')
+  const versions = new Set(
+    rivals.flatMap(({ kind, name, version }) =>
+      version ? [`${kind === 'baton' ? 'redis-baton' : name} ${version}`] : [],
+    ),
+  )
   return [
     `${date.slice(0, 10)}: ${machine.cores} cores (${machine.cpu}), ${machine.system}, Node ${machine.node}, ${machine.redis};`,
     `${options.rounds} rounds of ${options.seconds} s, cores ${machine.warmCores ? '' : 'not '}kept awake. In ${busy} of ${trials.length}`,
-    `trials, other programs used more than 5 % of the cores. Versions: ${versions}.`,
+    `trials, other programs used more than 5 % of the cores. Versions: ${[...versions].join(', ')}.`,
   ].join(' ')
 }
 
