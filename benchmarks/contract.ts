@@ -247,7 +247,7 @@ export function asksFair(waiter: number): boolean {
 }
 
 /**
- * The measures of one trial, as docs/benchmarks.md defines them. A measure is absent if it does not apply or could not
+ * The measures of one trial, as benchmarks/README.md defines them. A measure is absent if it does not apply or could not
  * be taken.
  */
 export type Figures = Partial<Record<Measure, number>>

@@ -1,5 +1,5 @@
 /**
- * Takes the measures of a trial from the merged samples of all its workers. docs/benchmarks.md has the definitions.
+ * Takes the measures of a trial from the merged samples of all its workers. benchmarks/README.md has the definitions.
  *
  * Samples are in the order of `acquired`, so the holders of one key follow each other in that order. For a mutex:
  *

@@ -1,4 +1,4 @@
-/** The section "How to read this" of the HTML report. docs/benchmarks.md explains more. */
+/** The section "How to read this" of the HTML report. docs/benchmarks.md and benchmarks/README.md explain more. */
 import { type Markup, markup } from './html-markup.ts'
 
 export const help: Markup = markup`<section id="reading"><h2>How to read this page</h2>

@@ -1,4 +1,4 @@
-/** The name and unit of each measure on the page. docs/benchmarks.md defines the measures. */
+/** The name and unit of each measure on the page. benchmarks/README.md defines the measures. */
 import type { Measure } from '../contract.ts'
 
 export type Unit = 'µs' | 'ms' | 'per second' | 'count' | 'share' | 'index' | 'bytes'

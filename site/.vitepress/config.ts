@@ -26,7 +26,7 @@ const icon =
 
 export default defineConfig({
   title: 'redis-baton',
-  description: 'Blocking locks for Redis whose waiters never poll',
+  description: 'Locks for Redis and Node.js whose waiters do not poll',
   lang: 'en',
   head: [['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(icon)}` }]],
   base,
@@ -59,6 +59,7 @@ export default defineConfig({
       { text: 'Guide', link: '/guide/getting-started' },
       { text: 'Reference', link: '/reference/redis-baton/' },
       { text: 'Examples', link: '/examples/' },
+      { text: 'Inside', link: '/inside/life-of-a-request' },
     ],
     socialLinks: [{ icon: 'github', link: repository }],
     editLink: { pattern: `${repository}/edit/main/:path`, text: 'Edit this page' },

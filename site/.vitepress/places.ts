@@ -11,10 +11,12 @@ export const published = `https://redis-baton.github.io${base}`
 
 const folders: readonly (readonly [files: RegExp, place: string])[] = [
   [/^site\/(.+)\.md$/, ''],
-  [/^docs\/decisions\/(.+)\.md$/, 'decisions/'],
+  [/^docs\/(life-of-a-request|protocol|model|testing|decisions\/.+)\.md$/, 'inside/'],
+  [/^((?:lua|benchmarks|src)\/(?:.+\/)?README)\.md$/, 'inside/'],
+  [/^(CHANGELOG|CONTRIBUTING|CODE_OF_CONDUCT)\.md$/, 'inside/'],
   [/^docs\/([^/]+)\.md$/, 'guide/'],
-  [/^((?:examples|lua|benchmarks|src)\/(?:.+\/)?README)\.md$/, ''],
-  [/^(CHANGELOG|CONTRIBUTING|SECURITY|CODE_OF_CONDUCT)\.md$/, 'project/'],
+  [/^(SECURITY)\.md$/, 'guide/'],
+  [/^(examples\/(?:.+\/)?README)\.md$/, ''],
 ]
 
 /** From a file's path in the repository to its path in the site; undefined if it is no page. */
@@ -29,6 +31,8 @@ export function placeOf(file: string): string | undefined {
 
 /** Turns the target of a link in that file into what it is in the site. */
 export function linkOf(url: string, file: string): string {
+  // A report is no page of VitePress: by its whole address, the browser loads it.
+  if (url.startsWith(`${published}reports/`)) return url
   if (url.startsWith(published)) return url.slice(published.length - 1)
   if (url.startsWith('#')) return url
   const [path = '', anchor] = url.split('#')
@@ -48,5 +52,4 @@ export function fileOf(url: string, file: string): string | undefined {
 }
 
 /** The pages for those who change the project or judge it from inside. Users' pages are found before them. */
-export const inside =
-  /^(decisions\/|lua\/|src\/|benchmarks\/|project\/|guide\/(life-of-a-request|protocol|model|testing)\b)/
+export const inside = /^inside\//

@@ -11,8 +11,9 @@ export const searchOptions = {
       'guide/errors': /^(err|code|exception)/,
     }
     for (const [page, words] of Object.entries(wanted)) if (path.startsWith(page) && words.test(term)) return 8
-    if (/^(decisions|lua|src|benchmarks|project)\/|^guide\/(life-of-a-request|protocol|model|testing)\./.test(path))
-      return 0.1
+    if (path.startsWith('inside/')) return 0.1
+    // It names every rival and every measure, and answers few questions.
+    if (path.startsWith('guide/benchmarks')) return 0.4
     return path.startsWith('reference/') ? 0.4 : 1
   },
 }

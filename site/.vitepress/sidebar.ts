@@ -9,7 +9,12 @@ const page = (text: string, link: string): Item => ({ text, link })
 /** Written by TypeDoc, which runs before. */
 const reference = new URL('../reference/typedoc-sidebar.json', import.meta.url)
 
-export function sidebar(): Item[] {
+/** The pages for users, and, in a part of their own, those from inside: the longest path that fits counts. */
+export function sidebar(): DefaultTheme.SidebarMulti {
+  return { '/': forUsers(), '/inside/': fromInside() }
+}
+
+function forUsers(): Item[] {
   return [
     {
       text: 'Begin',
@@ -29,50 +34,60 @@ export function sidebar(): Item[] {
     {
       text: 'Use',
       items: [
-        page('Re-entry', '/guide/re-entry'),
-        page('Fencing', '/guide/fencing'),
         page('Options', '/guide/options'),
         page('Errors', '/guide/errors'),
+        page('Re-entry', '/guide/re-entry'),
+        page('Fencing', '/guide/fencing'),
         page('NestJS', '/guide/nestjs'),
-        page('Tuning', '/guide/tuning'),
         page('Observability', '/guide/observability'),
       ],
     },
     {
       text: 'Run',
       items: [
+        page('A job waits', '/guide/a-job-waits'),
+        page('Operations', '/guide/operations'),
         page('Servers', '/guide/servers'),
         page('Cluster', '/guide/cluster'),
         page('A quorum', '/guide/quorum'),
-        page('Operations', '/guide/operations'),
-        page('Scale', '/guide/scale'),
-        page('Security', '/project/SECURITY'),
+        page('Security', '/guide/SECURITY'),
       ],
     },
     {
       text: 'Judge',
       items: [
         page('Guarantees', '/guide/guarantees'),
-        page('Versions', '/guide/versions'),
+        page('Faults', '/guide/faults'),
         page('Benchmarks', '/guide/benchmarks'),
-        page('How they are run', '/benchmarks/'),
+        page('Versions', '/guide/versions'),
       ],
     },
     { text: 'Reference', items: referenceItems() },
+  ]
+}
+
+function fromInside(): Item[] {
+  return [
     {
       text: 'Inside',
-      collapsed: true,
       items: [
-        page('The life of a request', '/guide/life-of-a-request'),
-        page('The map of the house', '/src/'),
-        page('The protocol', '/guide/protocol'),
-        page('A lock in Redis', '/lua/'),
-        page('The model', '/guide/model'),
-        page('Testing', '/guide/testing'),
-        { ...page('Decisions', '/decisions/'), collapsed: true, items: decisions() },
-        page('Contributing', '/project/CONTRIBUTING'),
-        page('Code of conduct', '/project/CODE_OF_CONDUCT'),
-        page('Changelog', '/project/CHANGELOG'),
+        page('The life of a request', '/inside/life-of-a-request'),
+        page('The map of the house', '/inside/src/'),
+        page('A quorum, from inside', '/inside/src/compose/quorum/'),
+        page('The protocol', '/inside/protocol'),
+        page('A lock in Redis', '/inside/lua/'),
+        page('The model', '/inside/model'),
+        page('Testing', '/inside/testing'),
+        page('Benchmarks', '/inside/benchmarks/'),
+        { ...page('Decisions', '/inside/decisions/'), collapsed: true, items: decisions() },
+      ],
+    },
+    {
+      text: 'Project',
+      items: [
+        page('Contributing', '/inside/CONTRIBUTING'),
+        page('Code of conduct', '/inside/CODE_OF_CONDUCT'),
+        page('Changelog', '/inside/CHANGELOG'),
       ],
     },
   ]
@@ -86,5 +101,7 @@ function referenceItems(): Item[] {
 /** As the list of decisions has them, without their numbers. */
 function decisions(): Item[] {
   const list = readFileSync(new URL('../../docs/decisions/README.md', import.meta.url), 'utf8')
-  return [...list.matchAll(/^\d+\. \[(.+)\]\((.+)\.md\)$/gm)].map(([, text, name]) => page(text!, `/decisions/${name}`))
+  return [...list.matchAll(/^\d+\. \[(.+)\]\((.+)\.md\)$/gm)].map(([, text, name]) =>
+    page(text!, `/inside/decisions/${name}`),
+  )
 }

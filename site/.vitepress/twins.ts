@@ -24,7 +24,7 @@ export async function writeTwins(files: readonly string[], root: string, out: st
     lists.set(list, [...(lists.get(list) ?? []), `- [${title.replace(/[`\\]/g, '')}](${published}${place})`])
   }
   const sections = ['Guide', 'Reference', 'Optional'].map(name => `## ${name}\n\n${lists.get(name)!.join('\n')}`)
-  const about = '> Blocking locks for Redis and Node.js whose waiters do not poll.'
+  const about = '> Locks for Redis and Node.js whose waiters do not poll.'
   await writeFile(join(out, 'llms.txt'), `# redis-baton\n\n${about}\n\n${sections.join('\n\n')}\n`)
 }
 

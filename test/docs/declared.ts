@@ -79,6 +79,12 @@ export const elsewhere: readonly Elsewhere[] = [
     { command: 'npm ci && npm run build', texts: ['(npm ci && npm test)'] },
     { command: 'npm ci && npm run demo', texts: ['(npm ci && npm test)', 'unused demo; do'] },
   ].map(({ command, texts }) => ({ command, reason: 'every run of CI begins with it', file: '.ci/run', texts })),
+  ...['npm run lint', 'npm run typecheck'].map(command => ({
+    command,
+    reason: 'every run of CI does both',
+    file: '.ci/run',
+    texts: ['for check in lint typecheck; do'],
+  })),
   {
     command: 'npm install redis-baton',
     reason: 'would install what is published; the test installs what would be',
@@ -116,7 +122,6 @@ export const elsewhere: readonly Elsewhere[] = [
     'npx baton bench --scenario 2x8-hold5 --rounds 1',
     'npx baton bench --scenario 2x8,2x100 --rival baton-fair,redis-semaphore,floor-publish',
     'npx baton bench --all --rounds 5 --seconds 5 --json results.json --html results.html',
-    'npx baton bench --scenario semaphore-2x8-hold5,read-write-2x10',
     'npx baton bench --rtt 1',
     'npx baton bench --no-warm-cores',
   ].map(command => ({

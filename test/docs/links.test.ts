@@ -81,15 +81,42 @@ test('docs/errors.md has a heading for each code, and each class of errors links
   }
 })
 
+test('docs/options.md has a row for each option of a call, of a semaphore and of a client', () => {
+  const source = readFileSync(new URL('src/options.ts', root), 'utf8')
+  const of = (name: string) => [
+    ...new RegExp(`interface ${name} (?:extends \\w+ )?\\{(.*?)\\n\\}`, 's')
+      .exec(source)![1]!
+      .matchAll(/^ {2}(\w+)\?:/gm),
+  ]
+  const options = ['LockOptions', 'SemaphoreOptions', 'ClientOptions'].flatMap(of).map(([, name]) => name)
+  expect(options.length).toBeGreaterThan(25)
+  const rows = [...readFileSync(new URL('docs/options.md', root), 'utf8').matchAll(/^\| (`.*?`) \|/gm)]
+  const described = rows.flatMap(([, names]) => names!.match(/\w+/g)!)
+  expect(options.filter(name => !described.includes(name!))).toEqual([])
+})
+
+test.each(['CONTRIBUTING.md', 'docs/life-of-a-request.md', 'src/README.md'])(
+  'every file that %s names exists',
+  name => {
+    const text = readFileSync(new URL(name, root), 'utf8')
+    const named =
+      text.match(
+        /(?<=`)(?:\.ci|\.github|benchmarks|cli|docs|local-redis|lua|scripts|site|spec|src|test)\/[\w./-]*(?=`)/g,
+      ) ?? []
+    if (name === 'CONTRIBUTING.md') expect(named.length).toBeGreaterThan(50)
+    expect(named.filter(path => !existsSync(new URL(path, root)))).toEqual([])
+  },
+)
+
 test('broken links are found', () => {
   const page = parsePage(
     'docs/made-up.md',
     [
       '# A `heading`, with marks',
       '',
-      '[1](#a-heading-with-marks) [2](#another) [3](tuning.md) [4](../README.md) [5](none.md) [6](../../out.md)',
-      `[a](${repository}docs/tuning.md) [b](${repository}docs/gone.md) [c](${repository}docs/tuning.md#gone)`,
-      '[7](tuning.md#none) [8](https://example.com/none) [9][ref] <a href="none.html">10</a> ![11](none.png)',
+      '[1](#a-heading-with-marks) [2](#another) [3](options.md) [4](../README.md) [5](none.md) [6](../../out.md)',
+      `[a](${repository}docs/options.md) [b](${repository}docs/gone.md) [c](${repository}docs/options.md#gone)`,
+      '[7](options.md#none) [8](https://example.com/none) [9][ref] <a href="none.html">10</a> ![11](none.png)',
       '',
       '| table |',
       '| --- |',
@@ -101,8 +128,8 @@ test('broken links are found', () => {
   const broken = brokenLinks(page).map(text => text.replace(/^docs\/made-up\.md:\d+: /, '').replace(/: .*/, ''))
   expect(broken).toEqual([
     ...['#another', 'none.md', '../../out.md'],
-    ...[`${repository}docs/gone.md`, `${repository}docs/tuning.md#gone`],
-    ...['tuning.md#none', 'none.html', 'none.png'],
+    ...[`${repository}docs/gone.md`, `${repository}docs/options.md#gone`],
+    ...['options.md#none', 'none.html', 'none.png'],
     ...['none-in-a-table.md', 'none-by-reference.md'],
   ])
 })

@@ -2,18 +2,21 @@ import { describe, expect, test } from 'vitest'
 import { programs, sizeOf } from '../../../scripts/size.ts'
 
 /**
- * The present size of the library in bytes: minified, and without its dependencies. If the library grows, a test fails.
- * CONTRIBUTING.md ("Size") says why it is larger than the goal of 30 KB.
+ * The size of the library in bytes, as `npm run size` has printed it: minified, and without its dependencies. A change may
+ * add up to `ROOM` to it; CONTRIBUTING.md ("Size") says what to do about more, and why the size is above the goal of 30 KB.
  */
-const STANDS_AT = 224_700
+const STOOD_AT = 197_474
+const ROOM = 2_000
 
 describe('what a program that bundles the library gets', () => {
-  test('does not grow, minified, before dependencies', async () => {
+  test('hardly grows, minified, before dependencies', async () => {
     const { minified, files } = await sizeOf(programs['redis-baton'])
     expect([...files.keys()]).toContain('src/client.ts')
     const quorum = [...files.keys()].filter(file => file.startsWith('src/compose/quorum/'))
     expect(quorum, 'only a client of several servers loads the rest').toEqual(['src/compose/quorum/late-quorum.ts'])
-    expect(minified, '`npm run size` says what weighs').toBeLessThanOrEqual(STANDS_AT)
+    expect(minified, '`npm run size` says what weighs; CONTRIBUTING.md says what to do').toBeLessThanOrEqual(
+      STOOD_AT + ROOM,
+    )
   })
 
   test('contains only what it imports: one error class comes without the client', async () => {

@@ -4,9 +4,9 @@ import type { Results, Trial } from '../../../benchmarks/contract.ts'
 import type { Goal } from '../../../benchmarks/report/goal.ts'
 import { unthrottled } from '../../../benchmarks/report/goals.ts'
 import { names, present, written } from '../../../benchmarks/report/pages.ts'
+import { report, reported } from '../../../benchmarks/report/reports.ts'
 import { goalsTable, tables } from '../../../benchmarks/report/table.ts'
 import { attainments, verdict } from '../../../benchmarks/report/verdict.ts'
-import { rivals } from '../../../benchmarks/rivals/index.ts'
 import { scenarios } from '../../../benchmarks/scenarios.ts'
 
 const read = (name: string) =>
@@ -91,15 +91,16 @@ test('the tables for a terminal fit 100 columns, and each explains its own', () 
   expect(first).toContain('× floor: of the figure before, to floor-publish')
 })
 
-test('docs/benchmarks.md lists every scenario, in the order of the reports, and every lock', () => {
-  const page = present('docs/benchmarks.md')
-  const named = (heading: string) => {
-    const [, part] = page.split(`## ${heading}\n`) as [string, string]
-    const rows = part.split('\n## ')[0]!.matchAll(/^\| (`.*?) \|/gm)
-    return [...rows].flatMap(([, cell]) => [...cell!.matchAll(/`([^`]+)`/g)].map(([, name]) => name))
-  }
-  expect(named('Scenarios')).toEqual(scenarios.map(({ name }) => name))
-  expect([...named('Locks and their settings'), ...named('The floors')].sort()).toEqual(
-    rivals.map(({ name }) => name).sort(),
-  )
+test('benchmarks/README.md lists every scenario, in the order of the reports', () => {
+  const page = readFileSync(new URL('../../../benchmarks/README.md', import.meta.url), 'utf8')
+  const [, part] = page.split('## Scenarios\n') as [string, string]
+  const rows = part.split('\n## ')[0]!.matchAll(/^\| (`.*?) \|/gm)
+  const named = [...rows].flatMap(([, cell]) => [...cell!.matchAll(/`([^`]+)`/g)].map(([, name]) => name))
+  expect(named).toEqual(scenarios.map(({ name }) => name))
+})
+
+test('each report that docs/benchmarks.md links to shows its run, and the goals that it missed', () => {
+  expect(reported().length).toBeGreaterThan(5)
+  for (const name of reported()) expect(report(name), name).toContain(`${read(`${name}.json`).rivals.length} locks in`)
+  expect(report('all')).toContain('<strong>missed</strong>')
 })
