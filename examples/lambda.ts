@@ -15,7 +15,7 @@ interface Context {
 
 const { REDIS_URL = 'redis://127.0.0.1:6379', PAYMENT_MS = '50' } = process.env
 const locks = new LockClient(REDIS_URL)
-locks.on('error', error => console.error(error.message))
+locks.on('error', ({ error }) => console.error(error.message))
 
 export async function handler({ order }: { order: string }, context: Context): Promise<{ statusCode: number }> {
   const left = context.getRemainingTimeInMillis()

@@ -25,7 +25,7 @@ interface Report {
 }
 
 const locks = new LockClient(REDIS_URL)
-locks.on('error', error => console.error(error.message))
+locks.on('error', ({ error }) => console.error(error.message))
 const reports = locks.semaphore('example:reports', 4)
 
 async function attempt(job: Job<Report>, token?: string): Promise<void> {

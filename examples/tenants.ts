@@ -20,7 +20,7 @@ import { LockClient, LockQueueFullError, LockTimeoutError } from 'redis-baton'
 const { REDIS_URL = 'redis://127.0.0.1:6379', PORT = '3000', EXPORT_MS = '200', MAX_WAIT_MS = '10000' } = process.env
 
 const locks = new LockClient(REDIS_URL)
-locks.on('error', error => console.error(error.message))
+locks.on('error', ({ error }) => console.error(error.message))
 const exports = locks.semaphore('example:exports', 6)
 const perTenant = { groupLimit: 2, maxWaiters: 5, timeout: Number(MAX_WAIT_MS) }
 
