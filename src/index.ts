@@ -1,5 +1,5 @@
 /**
- * redis-baton: locks for Redis and Node.js whose waiters never poll.
+ * redis-baton: blocking locks for Redis whose waiters never poll.
  *
  * Which part do you need?
  *   - `locks.using(key, fn)`: run a function under the lock. Start here.
