@@ -132,7 +132,7 @@ class Card {
     this.element.dataset['state'] = life
     say(this.#state, lives[life])
     const lines = [...calls.values()].map(call => told(call, member, world))
-    const own = holding?.who === name ? `its lease runs for ${seconds(holding.left)} more` : 'no call'
+    const own = holding?.who === name ? `${lives[life]}: its lease runs for ${seconds(holding.left)} more` : 'no call'
     fill(this.#calls, lines.length > 0 ? lines : [own])
     this.element.toggleAttribute('data-holds', holding?.who === name)
     if (document.activeElement !== this.#mode) this.#mode.value = mode
