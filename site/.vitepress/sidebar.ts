@@ -31,7 +31,7 @@ export function sidebar(): Item[] {
         },
         page('From a shell', '/guide/shell'),
         page('Jobs: cron, systemd, Kubernetes', '/guide/jobs'),
-        page('Functions that freeze', '/guide/serverless'),
+        page('Serverless functions', '/guide/serverless'),
         page('Examples', '/examples/'),
         page('Prometheus and Grafana', '/examples/prometheus/'),
         page('A quorum of five', '/examples/quorum/'),

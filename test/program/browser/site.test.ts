@@ -197,7 +197,7 @@ test.each([
   ['bullmq', 'guide/alternatives'],
   ['lambda', 'guide/serverless'],
   ['serverless', 'guide/serverless'],
-  ['redlock', 'guide/migrating-from-redlock'],
+  ['redlock', 'guide/migrating'],
   ['ioredis', ''],
   ['typescript', ''],
   ['wrong password', ''],
