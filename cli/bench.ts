@@ -74,14 +74,17 @@ Examples:
   baton bench --rival baton-fair,redlock --scenario 2x8 --rounds 1
   baton bench --all --json results.json --html results.html
 
-A run says at its beginning how long it will take. With --all, it takes 30 to 40 minutes, and with all locks of other packages 90 minutes or more.
-With --scenario or --rival, what is not named is everything, in three rounds, unless --quick is given too.
-Locks of other packages are measured if the package is installed in the current folder. Missing packages are listed at the end.
-Scenarios on several servers (quorum-…) start their own servers, so they run only without --url.
-A server that you give by --url keeps its data: baton removes only its own keys.
-If a lock fails or hangs in a scenario, it is left out of the later rounds of that scenario.
-Ctrl-C ends the run, and shows and writes the results so far. A second Ctrl-C ends the run immediately, without results.
-If stdout is not a terminal, progress is printed to stderr.`,
+A run says at its beginning how long it will take. With --all, it takes 30 to 40
+minutes, and with all locks of other packages 90 minutes or more. With
+--scenario or --rival, what is not named is everything, in three rounds, unless
+--quick is given too. Locks of other packages are measured if the package is
+installed in the current folder. Missing packages are listed at the end.
+Scenarios on several servers (quorum-…) start their own servers, so they run
+only without --url. A server that you give by --url keeps its data: baton
+removes only its own keys. If a lock fails or hangs in a scenario, it is left
+out of the later rounds of that scenario. Ctrl-C ends the run, and shows and
+writes the results so far. A second Ctrl-C ends the run immediately, without
+results. If stdout is not a terminal, progress is printed to stderr.`,
     )
     .action(async (options: Options) => {
       process.exitCode = await bench(options)
@@ -151,12 +154,12 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
 
 async function show(results: Results, { json, html }: Partial<Options>, progress: Progress): Promise<void> {
   progress.end()
-  const { goalsTable, tables } = await import('../benchmarks/report/table.ts')
+  const { goalsTable, tables, wrapped } = await import('../benchmarks/report/table.ts')
   const { cpu, cores, redis, node, system } = results.machine
-  console.log(`${cores} × ${cpu}, ${system}, Node ${node}, ${redis}`)
+  console.log(wrapped(`${cores} × ${cpu}, ${system}, Node ${node}, ${redis}`))
   console.log(`\n${tables(results)}\n`)
   if (results.goals?.length) console.log(`${goalsTable(results)}\n`)
-  for (const note of results.notes) console.log(`* ${note}`)
+  for (const note of results.notes) console.log(wrapped(`* ${note}`))
   try {
     if (json) await writeFile(json, `${JSON.stringify(results, null, 1)}\n`)
     if (html) await writeFile(html, (await import('../benchmarks/report/html.ts')).htmlReport(results))

@@ -38,7 +38,8 @@ Examples:
   source <(baton completion zsh)                                   # in ~/.zshrc, after compinit
   baton completion fish > ~/.config/fish/completions/baton.fish
 
-To complete the name of a lock, the script asks the Redis at --url on the command line, or else at $REDIS_URL.`,
+To complete the name of a lock, the script asks the Redis at --url on the
+command line, or else at $REDIS_URL.`,
     )
     .action(async (shell: string) => {
       process.stdout.write(await readFile(new URL(`data/completion/baton.${shell}`, packageRoot), 'utf8'))

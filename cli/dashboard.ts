@@ -15,7 +15,8 @@ Examples:
   baton dashboard >locks.json             # in Grafana: Dashboards, New, Import
   baton dashboard --alerts >locks.yml     # in prometheus.yml: rule_files
 
-Both show the metrics of redis-baton/opentelemetry, as @opentelemetry/exporter-prometheus names them, by the groups of its option
+Both show the metrics of redis-baton/opentelemetry, as
+@opentelemetry/exporter-prometheus names them, by the groups of its option
 keyGroup, and those that "baton run --metrics" writes.`,
     )
     .action(({ alerts }: { alerts?: true }) => {

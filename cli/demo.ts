@@ -22,7 +22,8 @@ Examples:
   baton demo --no-lock
   baton demo --url redis://127.0.0.1:6379
 
-The demo takes about ten seconds, and leaves nothing in Redis. Exit codes: 0 if nothing went wrong in the sale, otherwise 1.`,
+The demo takes about ten seconds, and leaves nothing in Redis. Exit codes: 0 if
+nothing went wrong in the sale, otherwise 1.`,
     )
     .action(async (options: { lock: boolean; url?: readonly string[] }) => {
       const { perform } = await import('./demo/perform.ts')

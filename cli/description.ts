@@ -33,9 +33,11 @@ export const recordHelp = `
     groups: [{ group, taken, limit, weight, waiting }],
     holders: [{ id, owner, label, mode, permits, group, slots, fencingToken, heldFor, ttl }],
     waiters: [{ id, owner, label, mode, permits, group, why, position, waited, expiresIn, expected }] }
-Times are in ms. kind is mutex, readWrite or semaphore. Only a semaphore has permits and taken, and groups, group and why if
-calls gave a group; only a read-write lock has mode, which is read or write. why is permits (too few are free), group (the group is
-full) or turn (another waiter is before it). Outside the arrays, owner, label, fencingToken, ttl and heldFor describe the first
+Times are in ms. kind is mutex, readWrite or semaphore. Only a semaphore has
+permits and taken, and groups, group and why if calls gave a group; only a
+read-write lock has mode, which is read or write. why is permits (too few are
+free), group (the group is full) or turn (another waiter is before it). Outside
+the arrays, owner, label, fencingToken, ttl and heldFor describe the first
 holder, and are absent if nobody holds the lock. These names will not change.`
 
 /** The kinds of locks, in words. */
@@ -118,6 +120,19 @@ export const shareTitles: Readonly<Record<LockState['kind'], string>> = {
   mutex: '',
   readWrite: 'mode',
   semaphore: 'permits',
+}
+
+/** Sums up the groups of a semaphore: "7 groups, 1 full". */
+export function sumOf(groups: readonly GroupState[]): string {
+  const full = groups.filter(({ taken, limit = Infinity }) => taken >= limit)
+  return `${count(groups.length)} ${plural(groups.length, 'group')}, ${count(full.length)} full`
+}
+
+const byName = new Intl.Collator('en', { numeric: true })
+
+/** Sorts groups: first those with most waiters, then those with most permits, then by name, "t2" before "t10". */
+export function fullestFirst(groups: readonly GroupState[]): GroupState[] {
+  return groups.toSorted((a, b) => b.waiting - a.waiting || b.taken - a.taken || byName.compare(a.group, b.group))
 }
 
 /** The titles of a table of the groups of a semaphore. */

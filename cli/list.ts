@@ -25,8 +25,9 @@ Examples:
   baton list --json | jq -r '.[].key'
   baton list --json | jq -r '.[] | select(.heldFor > 600000) | .key + " " + .label'    # held for more than ten minutes
 
-The column groups is the number of groups of a semaphore; baton inspect shows each of them.
---json prints an array, sorted by key. Each lock in it is an object:${recordHelp}`,
+The column groups is the number of groups of a semaphore; baton inspect shows
+each of them. --json prints an array, sorted by key. Each lock in it is an
+object:${recordHelp}`,
     )
     .action((pattern: string, options: ConnectionOptions & { json?: boolean }) =>
       connected(options, oneLook, async ({ locks }) => {

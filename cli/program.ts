@@ -34,7 +34,7 @@ const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot)
 
 const words = process.argv.slice(2)
 const program = withConnection(new Command('baton'))
-  .description('Blocking locks for Redis, from the command line.')
+  .description('Locks in Redis, from the command line.')
   .version(version)
   // Options after the command's name belong to the command.
   .enablePositionalOptions()

@@ -38,9 +38,10 @@ Examples:
   baton release --force api-quota --kind semaphore          # from all its holders
   baton release --force api-quota --holder k2VfQ0hTnP8wJb6LxYcR4gAzM1sE
 
-A mutex, a read-write lock and a semaphore of the same key are three different locks; baton inspect shows which are held.
-Each holder is notified: "baton run" ends its command with SIGTERM. A holder may still finish what it has started; only a
-fencing token, checked where the holder writes, prevents that.`,
+A mutex, a read-write lock and a semaphore of the same key are three different
+locks; baton inspect shows which are held. Each holder is notified: "baton run"
+ends its command with SIGTERM. A holder may still finish what it has started;
+only a fencing token, checked where the holder writes, prevents that.`,
     )
     .action(async (key: string, options: ReleaseOptions) => {
       // This check is not left to commander, which would ask for --force before it reports a misspelled option.

@@ -15,7 +15,8 @@ import { checkEnvironment } from './bytes.ts'
 import { type Connected, type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { withReason } from './description.ts'
 import { exitCodes, Failure, hasCode, warn } from './failure.ts'
-import { type Asked, type AskedLock, askedLock, checkAsked, type Hold, parseCount, withAsked } from './run/asked.ts'
+import { parseCount } from './parse-count.ts'
+import { type Asked, type AskedLock, askedLock, checkAsked, type Hold, withAsked } from './run/asked.ts'
 import { missingDashes } from './run/dashes.ts'
 import { RunMetrics } from './run/metrics.ts'
 import { Signals } from './run/signals.ts'
@@ -111,18 +112,25 @@ Examples:
   * * * * *  baton run tick --busy-ok --min-hold 50s -- ./tick.sh    # once a minute, on however many machines
   0 3 * * *  baton run backup --label "$(hostname) cron" --timeout 1h --verbose -- ./backup.sh >>backup.log 2>&1
 
-The environment of the command has BATON_KEY, BATON_FENCING_TOKEN and BATON_FENCING_TOKENS. With --and, the first two are those of
-the first key; BATON_FENCING_TOKENS always has the tokens of all keys, as JSON. With --slots, BATON_SLOT has the numbers. While baton waits on a terminal, one line shows who
+The environment of the command has BATON_KEY, BATON_FENCING_TOKEN and
+BATON_FENCING_TOKENS. With --and, the first two are those of the first key;
+BATON_FENCING_TOKENS always has the tokens of all keys, as JSON. With --slots,
+BATON_SLOT has the numbers. While baton waits on a terminal, one line shows who
 holds the lock.
 
-Exit codes: that of the command; 128+n if signal n ended it; 75 if the lock was lost, so that the command was ended; 124 if the lock
-was not granted in time, or --max-waiters callers wait (0 with --busy-ok); 126 or 127 if the command could not be started; 64 for unusable arguments; 69 if Redis cannot be used, or
-was unreachable for ${showTime(defaults.outageTimeout)} while baton waited.
+Exit codes: that of the command; 128+n if signal n ended it; 75 if the lock was
+lost, so that the command was ended; 124 if the lock was not granted in time, or
+--max-waiters callers wait (0 with --busy-ok); 126 or 127 if the command could
+not be started; 64 for unusable arguments; 69 if Redis cannot be used, or was
+unreachable for ${showTime(defaults.outageTimeout)} while baton waited.
 
-Signals are forwarded to the command and its child processes. If the lock is lost, they get SIGTERM, and SIGKILL after --grace. If
-stdin is a terminal, only the command gets signals, and has to end its child processes itself (a shell with nothing left to do
-becomes its last command by exec). When the command ends, baton releases the lock and ends, even if child processes still run.
-SIGKILL cannot be forwarded: if baton gets it, the command keeps running without the lock.`,
+Signals are forwarded to the command and its child processes. If the lock is
+lost, they get SIGTERM, and SIGKILL after --grace. If stdin is a terminal, only
+the command gets signals, and has to end its child processes itself (a shell
+with nothing left to do becomes its last command by exec). When the command
+ends, baton releases the lock and ends, even if child processes still run.
+SIGKILL cannot be forwarded: if baton gets it, the command keeps running without
+the lock.`,
     )
     .action(async (key: string, command: [string, ...string[]], options: RunOptions, self: Command) => {
       const signals = new Signals(exitCode => {

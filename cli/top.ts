@@ -45,13 +45,15 @@ Examples:
   baton top --once --sort longest | head
   baton top --json | jq '.waiters'
 
-Keys: arrows move, enter opens a lock with its queue, / filters, s sorts, space pauses, ? shows all keys, q quits.
-If a reading is slow, because there are many keys or Redis is busy, top then pauses for four times as long as the reading took.
-The list shows how many groups a semaphore has, if the screen is wide enough. An opened lock shows each group, and why each waiter
-waits.
+Keys: arrows move, enter opens a lock with its queue, / filters, s sorts, space
+pauses, ? shows all keys, q quits. If a reading is slow, because there are many
+keys or Redis is busy, top then pauses for four times as long as the reading
+took. The list shows how many groups a semaphore has, if the screen is wide
+enough. An opened lock shows each group, and why each waiter waits.
 
---json prints { held, queued, waiters, longestWait, locks }. Each of the locks has longestWait, timeLeft (until its first lease
-ends) and the following:${recordHelp}`,
+--json prints { held, queued, waiters, longestWait, locks }. Each of the locks
+has longestWait, timeLeft (until its first lease ends) and the
+following:${recordHelp}`,
     )
     .action(async (pattern: string, options: TopOptions) => {
       process.exitCode = await connected(options, options.once ? oneLook : {}, at => top(at, pattern, options))

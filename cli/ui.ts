@@ -32,9 +32,11 @@ Examples:
   baton ui --allow-release --port 8080
   ssh -L 8080:127.0.0.1:8080 bastion baton ui --port 8080    # baton runs on bastion, the browser here
 
-Click on a lock to see its holders and its queue; for a semaphore with groups, also each group, and why each waiter waits.
-The command prints an address with a new secret each time, and serves the page there until Ctrl-C. Anyone who has the whole address and
-can reach the loopback of this machine can see the page, so do not pass it on. While no page is open, baton does not read from Redis.`,
+Click on a lock to see its holders and its queue; for a semaphore with groups,
+also each group, and why each waiter waits. The command prints an address with a
+new secret each time, and serves the page there until Ctrl-C. Anyone who has the
+whole address and can reach the loopback of this machine can see the page, so do
+not pass it on. While no page is open, baton does not read from Redis.`,
     )
     .action(async (pattern: string, options: ConnectionOptions & Omit<Showing, 'pattern'>) => {
       const { show } = await import('./ui/show.ts')

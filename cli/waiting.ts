@@ -95,7 +95,7 @@ function logged({ locks }: Connected): Waiting {
 export function reportOutages({ locks }: Connected): void {
   let since: number | undefined
   locks.on('disconnected', ({ error }) => {
-    if (since === undefined) warn(`Redis is out of reach since ${new Date().toISOString()}: ${messageOf(error)}`)
+    if (since === undefined) warn(`Redis has been out of reach since ${new Date().toISOString()}: ${messageOf(error)}`)
     since ??= performance.now()
   })
   locks.on('reconnected', () => {

@@ -2,7 +2,7 @@
  * Several processes share an API's quota of five calls at a time.
  *
  * The quota is a semaphore of five permits. An ordinary call takes one permit. A report takes two, because the API
- * counts it twice. Calls are fair: otherwise ordinary calls could overtake a report for ever, because a report has to
+ * counts it twice. Calls are fair: otherwise ordinary calls could overtake a report forever, because a report has to
  * wait for two free permits at once.
  *
  *     NAME=a npx tsx examples/api-quota.ts

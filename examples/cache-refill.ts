@@ -63,7 +63,7 @@ async function isFresh(): Promise<boolean> {
   return (await redis.hget(cache, 'prices')) === (await redis.get(newest))
 }
 
-/** Answers a request from the cache. The answer is right if no other request refills the cache meanwhile. */
+/** Answers a request from the cache. The answer is right unless another request refills the cache at the same time. */
 async function answer(): Promise<void> {
   const names = await redis.hget(cache, 'names')
   await work(randomInt(8) === 0 ? 100 : 5) // some answers take longer than a refill
@@ -78,7 +78,7 @@ async function answerWithoutLock(): Promise<void> {
 }
 
 async function server(): Promise<void> {
-  // The locks are fair: readers that keep coming cannot delay a refill for ever, and a reader waits for at most one
+  // The locks are fair: readers that keep coming cannot delay a refill forever, and a reader waits for at most one
   // refill.
   await using locks = new LockClient(redis, { fair: true })
   const { read, write } = locks.readWrite('example:prices')

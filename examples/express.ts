@@ -5,7 +5,7 @@
  *     POST /accounts/42/withdrawals   {"amount": 5}   →   200 {"balance": 95}
  *
  * What to copy:
- * - A request does not wait for ever. It is answered with 503 and Retry-After, and the client decides whether to retry.
+ * - A request does not wait forever. It is answered with 503 and Retry-After, and the client decides whether to retry.
  * - Nor does it wait behind many others: the server sheds load, and says in Retry-After for how long it would have waited.
  * - A client that disconnects while it waits leaves the queue at once, so the lock is not granted to it.
  * - The work receives the lease's signal, and stops when the lock is lost. The write carries the fencing token.

@@ -170,6 +170,8 @@ export function meaningsOf(columns?: readonly Column[]): string[] {
 function cell({ spread }: Entry, { measure }: Column): string {
   const found = spread(measure)
   if (!found) return '–'
+  // The growth of a process's memory, less than what it varies by anyway.
+  if (found.low < 0) return 'too small'
   const scale = words[measure].unit === 'share' ? 100 : 1
   const [median, low, high] = [found.median, found.low, found.high].map(value => number(scale * value))
   return low === high ? median! : `${median}\n${low}–${high}`

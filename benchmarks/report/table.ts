@@ -12,8 +12,8 @@ const names = [
   ...['left', 'left-mid', 'mid-mid', 'right', 'right-mid', 'middle'],
 ]
 
-/** The widest line of a table, in characters. */
-const WIDTH = 100
+/** The widest line, in characters. */
+const WIDTH = 80
 
 /** The only line of a table is below its head. Vertical lines would make the wide tables even wider. */
 const look = {
@@ -27,7 +27,7 @@ export function tables(results: Results): string {
 
 /** Returns a table of the project's goals for redis-baton for which the run has figures. */
 export function goalsTable({ goals = [] }: Results): string {
-  const rows = new Table({ head: ['', 'goal', 'measured', ''], colWidths: [47, 11, 28, 14], wordWrap: true, ...look })
+  const rows = new Table({ head: ['', 'goal', 'measured', ''], colWidths: [33, 12, 21, 12], wordWrap: true, ...look })
   for (const { what, goal, measured, verdict } of goals) rows.push([what.replaceAll('`', ''), goal, measured, verdict])
   return `The project’s goals for redis-baton\n${rows}`
 }
@@ -42,15 +42,19 @@ function table(results: Results, scenario: Scenario, most = Number.POSITIVE_INFI
   const ratios = columns.flatMap(({ head, over }) =>
     over ? [`${head.replace('\n', ' ')}: of the figure before, to ${over}`] : [],
   )
-  const shown = `${text}\n${wrapped([...meaningsOf(columns), ...ratios].join('; '))}`
+  const shown = `${text}\n${indented([...meaningsOf(columns), ...ratios].join('; '))}`
   return [
-    `${scenario.name}: ${scenario.title}`,
+    wrapped(`${scenario.name}: ${scenario.title}`),
     rows.length > 0 ? shown : '  No lock was measured.',
-    ...shortcomings.map(reason => `  ${reason}`),
+    ...shortcomings.map(indented),
   ].join('\n')
 }
 
-/** Breaks a text into indented lines that are no wider than a table. */
-function wrapped(text: string): string {
-  return text.replace(new RegExp(`(.{1,${WIDTH - 2}})(?: |$)`, 'g'), '  $1\n').trimEnd()
+function indented(text: string): string {
+  return `  ${wrapped(text, WIDTH - 2).replaceAll('\n', '\n  ')}`
+}
+
+/** Breaks a text into lines of at most this width. */
+export function wrapped(text: string, width = WIDTH): string {
+  return text.replace(new RegExp(`(.{1,${width}})(?: |$)`, 'g'), '$1\n').trimEnd()
 }

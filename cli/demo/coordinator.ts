@@ -15,7 +15,7 @@
  *
  * Without the lock, the story is the same, except that no request waits and the late write succeeds.
  *
- * However the run ends, it leaves no process and no key behind. Instead of waiting for ever, the run fails if a worker
+ * However the run ends, it leaves no process and no key behind. Instead of waiting forever, the run fails if a worker
  * or Redis dies unexpectedly, or if the sale takes longer than `patience`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'

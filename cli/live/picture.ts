@@ -3,7 +3,7 @@
  * locks.
  */
 import type { LockState } from '../../src/index.ts'
-import { byKey, heldFor, timeLeft } from '../description.ts'
+import { byKey, fullestFirst, heldFor, timeLeft } from '../description.ts'
 
 export interface SeenLock extends LockState {
   /** The ms since the first holder acquired the lock. Undefined if nobody holds the lock. */
@@ -27,7 +27,8 @@ export interface Picture {
 
 export function seen(state: LockState): SeenLock {
   const longestWait = state.waiters.reduce((longest, { waited }) => Math.max(longest, waited), 0)
-  return { ...state, heldFor: heldFor(state), timeLeft: timeLeft(state), longestWait }
+  const groups = state.groups && { groups: fullestFirst(state.groups) }
+  return { ...state, ...groups, heldFor: heldFor(state), timeLeft: timeLeft(state), longestWait }
 }
 
 export function pictureOf(locks: readonly SeenLock[]): Picture {
@@ -73,6 +74,19 @@ export function matching(locks: readonly SeenLock[], text: string): readonly See
   const has = (name: string) => name.toLowerCase().includes(wanted)
   const named = ({ label }: { readonly label: string }) => has(label)
   return locks.filter(({ key, holders, waiters }) => has(key) || holders.some(named) || waiters.some(named))
+}
+
+/** Keeps the groups with this text in their name, and the holders and waiters with it in their label or group. */
+export function narrowed(lock: SeenLock, text: string): SeenLock {
+  const wanted = text.toLowerCase()
+  const has = (...names: readonly string[]) => names.some(name => name.toLowerCase().includes(wanted))
+  const found = ({ label, group = '' }: { readonly label: string; readonly group?: string }) => has(label, group)
+  return {
+    ...lock,
+    ...(lock.groups && { groups: lock.groups.filter(({ group }) => has(group)) }),
+    holders: lock.holders.filter(found),
+    waiters: lock.waiters.filter(found),
+  }
 }
 
 /** Identifies one lock: a key may have one lock of each kind. */

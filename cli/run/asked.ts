@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Lease, Lock, LockClient, LockOptions, LockState, SemaphoreOptions } from '../../src/index.ts'
 import { exitCodes, Failure } from '../failure.ts'
+import { parseCount } from '../parse-count.ts'
 
 export interface Asked {
   readonly permits?: number
@@ -136,12 +137,6 @@ function environmentOf(key: string, leases: readonly Lease[]): Hold['environment
     // The environment of baton itself may have a slot.
     BATON_SLOT: leases[0]?.slots?.join(','),
   }
-}
-
-export function parseCount(text: string): number {
-  const number = Number(text)
-  if (/^\d+$/.test(text) && number >= 1 && Number.isSafeInteger(number)) return number
-  throw new InvalidArgumentError('It must be a whole number, at least 1.')
 }
 
 function parseWeight(text: string): number {

@@ -58,7 +58,7 @@ export function frame({ view, watch, paused, interval, where }: Seen, size: Size
   const body = () => {
     if (view.help) return help.map(line)
     if (view.opened === undefined) return list(view, shown, page, width, colours, picture && nothing(view, picture))
-    return queue(view.opened, lockNamed(picture, view.opened), view.place, page, width, colours)
+    return queue(view.opened, lockNamed(picture, view.opened), view, page, width, colours)
   }
   const [tone, belief] = status(watch, paused, interval)
   const part = view.filter && picture ? `  ${ofAll(shown, picture)} match “${view.filter}”` : ''
@@ -91,14 +91,15 @@ function ofAll({ rows }: Visible, { locks }: Picture): string {
   return `${count(rows.length)} of ${count(locks.length)}`
 }
 
-function foot({ help, typing, filter, opened }: View, width: number, colours: Colors): string {
-  if (typing) return `${cut(`filter: ${filter}`, width - 1)}${colours.inverse(' ')}`
+function foot({ help, typing, filter, within, opened }: View, width: number, colours: Colors): string {
+  const typed = opened === undefined ? filter : within
+  if (typing) return `${cut(`filter: ${typed}`, width - 1)}${colours.inverse(' ')}`
   const keys = help ? anyKey : opened === undefined ? listKeys : lockKeys
   return colours.dim(cut(keys, width))
 }
 
 const listKeys = '↑↓ move  enter open  s sort  r reverse  / filter  space pause  ? help  q quit'
-const lockKeys = '↑↓ scroll  esc back  space pause  ? help  q quit'
+const lockKeys = '↑↓ scroll  esc back  / filter  space pause  ? help  q quit'
 const anyKey = 'press any key to go back'
 
 const help = `
@@ -106,7 +107,8 @@ const help = `
   enter, right      open a lock: its holders, fencing token and queue
   esc, left         back to the list; in the list: show all locks again
   /                 filter: locks with this text in their name, or in the label
-                    of their holder or of a waiter; enter keeps it, esc drops it
+                    of their holder or of a waiter; in an opened lock, groups,
+                    holders and waiters; enter keeps it, esc drops it
   s                 sort by the next column; r turns the order around
   1 2 3 4 5         sort by name, time held, waiters, longest wait, time left
   space, p          pause and resume
@@ -120,5 +122,6 @@ const help = `
   semaphore, and with read or write if the lock is a read-write lock. +2 means
   2 more holders. QUEUE counts the waiters of the fair queue; Redis does not
   know of unfair waiters.
-  GROUPS counts the groups of a semaphore; an opened lock shows them. WHY:
-  permits are too few, its group is full, or it is the turn of another.`.split('\n')
+  GROUPS counts the groups of a semaphore; an opened lock shows them, those
+  with most waiters first. WHY: permits are too few, its group is full, or it
+  is the turn of another.`.split('\n')

@@ -1,8 +1,8 @@
 /** Draws the opened lock: who holds it, and who waits for it in its queue. */
 import type { Colors } from 'picocolors/types.js'
 import type { HolderState, WaiterState } from '../../src/index.ts'
-import { groupCells, groupTitles, sharedBy, shareTitles } from '../description.ts'
-import type { LockName, SeenLock } from '../live/picture.ts'
+import { groupCells, groupTitles, sharedBy, shareTitles, sumOf } from '../description.ts'
+import { type LockName, narrowed, type SeenLock } from '../live/picture.ts'
 import { showTimeBriefly as time } from '../times.ts'
 import { holderCells, waiterCells } from './cells.ts'
 import { type Column, cut, lay, row } from './columns.ts'
@@ -49,7 +49,7 @@ export function rowsOf(lock: SeenLock | undefined): number {
 }
 
 function aboveOf(lock: SeenLock | undefined): number {
-  return lock?.groups ? lock.groups.length + 1 : 0
+  return lock?.groups?.length ? lock.groups.length + 1 : 0
 }
 
 function entriesOf(lock: SeenLock | undefined): readonly (HolderState | WaiterState)[] {
@@ -58,24 +58,27 @@ function entriesOf(lock: SeenLock | undefined): readonly (HolderState | WaiterSt
 }
 
 /**
- * Returns the lines of the opened lock. `lock` is undefined if nobody holds it or waits for it any longer. `place` is
- * the first visible row, from 0.
+ * Returns the lines of the opened lock. `lock` is undefined if nobody holds it or waits for it any longer. The table shows
+ * what matches `within`; `place` is its first visible row, from 0.
  */
 export function queue(
   name: LockName,
   lock: SeenLock | undefined,
-  place: number,
+  { within, place }: { readonly within: string; readonly place: number },
   page: number,
   width: number,
   colours: Colors,
 ): string[] {
   const { key, kind } = name
-  const first = Math.min(place, Math.max(0, rowsOf(lock) - page))
-  const lines = tableOf(name, lock, first, page, width, colours)
+  const part = lock && narrowed(lock, within)
+  const first = Math.min(place, Math.max(0, rowsOf(part) - page))
+  const lines = tableOf(name, part, first, page, width, colours)
   return [
     colours.bold(cut(key, width, 'middle')),
     ...factsOf(name, lock).map(line => cut(line, width, kind === 'mutex' ? 'middle' : 'end')),
-    ...(lines.length > 1 ? lines : ['  the queue is empty']),
+    ...(lines.length > 1
+      ? lines
+      : [within === '' ? '  the queue is empty' : `  nothing matches “${within}”; esc shows all`]),
   ]
 }
 
@@ -89,7 +92,7 @@ function tableOf(
   colours: Colors,
 ): string[] {
   const { groups = [], waiters = [] } = lock ?? {}
-  const has = { grouped: groups.length > 0, estimated: waiters.some(waiter => waiter.expected !== undefined) }
+  const has = { grouped: lock?.groups !== undefined, estimated: waiters.some(waiter => waiter.expected !== undefined) }
   const all = kind === 'mutex' ? queueColumns : sharedColumns(kind)
   const shown = ({ only }: QueueColumn) => only === undefined || has[only]
   const columns = lay(all.filter(shown), width)
@@ -134,8 +137,9 @@ function factsOf({ kind }: LockName, lock: SeenLock | undefined): string[] {
   if (kind !== 'mutex') {
     const [most, least] = holders.length > 1 ? ['up to ', 'at least '] : ['', '']
     const times = `  held for ${most}${time(heldFor)}, ${least}${time(timeLeft)} left`
-    const token = `  latest fencing token ${holders.at(-1)?.fencingToken}`
-    return [`  ${sharedBy(lock)}`, ...(locked ? [times, token] : ['', ''])]
+    const groups = lock.groups ? `  ${sumOf(lock.groups)}` : ''
+    const token = groups || `  latest fencing token ${holders.at(-1)?.fencingToken}`
+    return [`  ${sharedBy(lock)}`, ...(locked ? [times, token] : [groups, ''])]
   }
   if (!locked) return ['  nobody holds it', '', '']
   const times = `held for ${time(heldFor)}, ${time(timeLeft)} left, fencing token ${fencingToken}`

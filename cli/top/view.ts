@@ -7,6 +7,7 @@ import {
   type LockName,
   lockNamed,
   matching,
+  narrowed,
   type Order,
   orders,
   type Picture,
@@ -20,7 +21,7 @@ export interface View {
   readonly reversed: boolean
   /**
    * Only locks whose key, holders or waiters match this text are shown. While `typing` is true, the user types this
-   * text.
+   * text, or `within` if a lock is opened.
    */
   readonly filter: string
   readonly typing: boolean
@@ -33,6 +34,8 @@ export interface View {
   /** The lock whose holders and queue are shown, and the first visible row of its table (`place`). */
   readonly opened: LockName | undefined
   readonly place: number
+  /** Of the opened lock, only groups, holders and waiters that match this text are shown. */
+  readonly within: string
   readonly help: boolean
 }
 
@@ -56,6 +59,7 @@ export const firstView: View = {
   row: 0,
   opened: undefined,
   place: 0,
+  within: '',
   help: false,
 }
 
@@ -92,11 +96,12 @@ export function press(view: View, key: Key, picture: Picture | undefined, page: 
 const controls: Readonly<Record<string, Pressed>> = { c: 'quit', l: 'redraw', z: 'suspend' }
 
 function type(view: View, { name, text }: Key): View {
+  const which = view.opened === undefined ? 'filter' : 'within'
   if (name === 'return' || name === 'enter') return { ...view, typing: false }
-  if (name === 'escape') return { ...view, typing: false, filter: '' }
+  if (name === 'escape') return { ...view, typing: false, [which]: '' }
   // Removes one whole character, not half of a surrogate pair.
-  if (name === 'backspace') return { ...view, filter: [...view.filter].slice(0, -1).join('') }
-  return { ...view, filter: view.filter + text }
+  if (name === 'backspace') return { ...view, [which]: [...view[which]].slice(0, -1).join('') }
+  return { ...view, [which]: view[which] + text }
 }
 
 function pressInList(view: View, { name, text }: Key, picture: Picture | undefined, page: number): View {
@@ -116,7 +121,7 @@ function pressInList(view: View, { name, text }: Key, picture: Picture | undefin
     case 'return':
     case 'enter':
     case 'right':
-      return { ...view, opened: nameAt(rows, cursor), place: 0 }
+      return { ...view, opened: nameAt(rows, cursor), place: 0, within: '' }
   }
   const row = moved(cursor, { name, text }, rows.length, page)
   if (row === undefined) return view
@@ -125,10 +130,13 @@ function pressInList(view: View, { name, text }: Key, picture: Picture | undefin
 }
 
 function pressInLock(view: View, key: Pick<Key, 'name' | 'text'>, picture: Picture | undefined, page: number): View {
+  if (key.text === '/') return { ...view, typing: true, place: 0 }
+  if (key.name === 'escape' && view.within !== '') return { ...view, within: '' }
   if (['escape', 'left', 'backspace', 'return', 'enter'].includes(key.name)) {
     return { ...view, opened: undefined, selected: view.opened }
   }
-  const last = Math.max(0, rowsOf(lockNamed(picture, view.opened)) - page)
+  const lock = lockNamed(picture, view.opened)
+  const last = Math.max(0, rowsOf(lock && narrowed(lock, view.within)) - page)
   const place = moved(Math.min(view.place, last), key, last + 1, page)
   return place === undefined ? view : { ...view, place }
 }

@@ -56,13 +56,15 @@ ${trend('all', 'Wait times in all queues')}
 <div><dt>holds</dt><dd id="holds"></dd></div>
 <div><dt>fencing token</dt><dd id="token"></dd></div>
 </dl>
+<div class="tools" id="narrow" hidden><label for="within">Filter</label><input id="within" type="search" aria-label="Filter this lock" placeholder="filter by group, holder or waiter" autocomplete="off" spellcheck="false" maxlength="200"></div>
 <table role="table" id="groups" hidden>
-<caption id="groups-said"></caption>
+<caption>Groups, those with most waiters first</caption>
 <thead role="rowgroup"><tr role="row">${groupTitles.map(
     (title, i) => markup`<th role="columnheader" scope="col"${i > 0 && markup` class="figure"`}>${title}</th>`,
   )}</tr></thead>
 <tbody role="rowgroup" id="grouping"></tbody>
 </table>
+<button type="button" id="further-groups" hidden></button>
 <table role="table" id="holders" hidden>
 <caption>Holders, the earliest grant first</caption>
 <thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">holds<span class="second of-group">group</span></th><th role="columnheader" scope="col" class="figure part"><span class="part-title"></span></th><th role="columnheader" scope="col" class="figure for">for</th><th role="columnheader" scope="col" class="figure ends">ends in</th>${

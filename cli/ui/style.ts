@@ -52,7 +52,7 @@ main { display: grid; grid-template-columns: minmax(0, 1fr); gap: 0 32px; align-
 .tools input { flex: 0 1 280px; min-width: 0; }
 .tools p { color: var(--faint); margin-left: auto; }
 #none, #nobody { color: var(--faint); padding: 14px 0; }
-#more, #further { margin-top: 12px; }
+#more, #further, #further-groups { margin-top: 12px; }
 
 table { width: 100%; border-collapse: collapse; table-layout: fixed; }
 caption { text-align: left; padding: 16px 0 4px; }

@@ -1,6 +1,26 @@
 /** From the latest reading of all locks, selects and formats what one viewer sees. */
-import { count, groupCells, holderCell, kindNames, nameOf, sharedBy, shareOf, shareTitles } from '../description.ts'
-import { lockNamed, matching, type Order, orders, type Picture, type SeenLock, seen, sorted } from '../live/picture.ts'
+import {
+  count,
+  groupCells,
+  holderCell,
+  kindNames,
+  nameOf,
+  sharedBy,
+  shareOf,
+  shareTitles,
+  sumOf,
+} from '../description.ts'
+import {
+  lockNamed,
+  matching,
+  narrowed,
+  type Order,
+  orders,
+  type Picture,
+  type SeenLock,
+  seen,
+  sorted,
+} from '../live/picture.ts'
 import { printable } from '../printable.ts'
 import { showTimeBriefly } from '../times.ts'
 import type { Memory } from './memory.ts'
@@ -11,8 +31,6 @@ import { lockName } from './page/name.ts'
 const ROWS = 2_000
 /** In tables, names are cut to this many characters. The panel of an opened lock shows the whole name. */
 const NAME = 160
-/** The most groups that the page shows. */
-const GROUPS = 100
 const nothing = '–'
 
 export interface CheckedView extends View {
@@ -30,6 +48,8 @@ export function viewOf(query: Readonly<Record<string, string>>): CheckedView {
     reversed: query['reversed'] === 'true',
     filter,
     rows: wanted(query['rows']),
+    within: query['within'] ?? '',
+    groups: wanted(query['groups']),
     holders: wanted(query['holders']),
     queue: wanted(query['queue']),
     open: open === '' ? null : lockName(open, query['kind']),
@@ -57,6 +77,7 @@ export function openOf(picture: Picture, view: View, memory: Memory): OpenLock |
   const { key, kind = 'mutex' } = view.open
   const lock =
     lockNamed(picture, { key, kind }) ?? seen({ key, kind, locked: false, holds: 0, holders: [], waiters: [] })
+  const { groups, holders, waiters } = narrowed(lock, view.within)
   return {
     ...rowOf(lock, memory),
     name: shown(key, Number.POSITIVE_INFINITY),
@@ -64,11 +85,11 @@ export function openOf(picture: Picture, view: View, memory: Memory): OpenLock |
     holds: lock.holds,
     token: lock.fencingToken ?? null,
     id: lock.holders[0]?.id ?? null,
-    ...(kind !== 'mutex' && { shared: sharedOf(lock, view.holders) }),
-    ...(lock.groups && { groups: groupsOf(lock.groups) }),
+    ...(kind !== 'mutex' && { shared: sharedOf(lock, holders, view.holders) }),
+    ...(groups && { groups: groupsOf(groups, view.groups) }),
     trend: memory.trendOf(lock),
-    queue: lock.waiters.slice(0, view.queue).map(queueRow),
-    more: Math.max(0, lock.waiters.length - view.queue),
+    queue: waiters.slice(0, view.queue).map(queueRow),
+    more: Math.max(0, waiters.length - view.queue),
   }
 }
 
@@ -90,21 +111,19 @@ function rowOf(lock: SeenLock, memory: Memory): Row {
   }
 }
 
-function sharedOf(lock: SeenLock, most: number): Shared {
-  const { kind, holders } = lock
+function sharedOf(lock: SeenLock, holders: SeenLock['holders'], most: number): Shared {
   return {
-    said: sharedBy(lock),
-    title: shareTitles[kind],
+    said: lock.groups ? `${sharedBy(lock)}; ${sumOf(lock.groups)}` : sharedBy(lock),
+    title: shareTitles[lock.kind],
     holders: holders.slice(0, most).map(holderRow),
     more: Math.max(0, holders.length - most),
   }
 }
 
-function groupsOf(groups: NonNullable<SeenLock['groups']>): Groups {
-  const all = groups.length <= GROUPS
+function groupsOf(groups: NonNullable<SeenLock['groups']>, most: number): Groups {
   return {
-    said: all ? 'Groups' : `Groups, the first ${GROUPS} of ${count(groups.length)} by name`,
-    rows: groups.slice(0, GROUPS).map(each => ({ id: each.group, cells: groupCells(each).map(cell => shown(cell)) })),
+    rows: groups.slice(0, most).map(each => ({ id: each.group, cells: groupCells(each).map(cell => shown(cell)) })),
+    more: Math.max(0, groups.length - most),
   }
 }
 

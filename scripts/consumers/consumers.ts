@@ -46,6 +46,7 @@ export const sets = {
   },
   next: { packages: ['ioredis@6', 'next@16', 'react@19', 'react-dom@19'], mayBeMissing: true },
   runtimes: { packages: ['ioredis@6', 'bun@1', 'deno@2'], mayBeMissing: true },
+  valkey: { packages: ['ioredis@6', 'iovalkey@0.4'] },
 } as const satisfies Record<string, ConsumerSet>
 
 export type SetName = keyof typeof sets
@@ -77,6 +78,45 @@ const requires = `const { Redis } = require('ioredis')\nconst { LockClient, Lock
 const esm = `${imports}${work}${print}\n`
 const commonjs = `${requires}${work}${print}\n`
 const typescript = `${imports}${typed}${print}\n`
+/** What may depend on the runtime or on the client: messages, async context, timers, and the end of a hold. */
+const thorough = `
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LockClient, LockLostError } from 'redis-baton'
+
+function expect(what, found, wanted) {
+  if (found !== wanted) throw new Error(what + ': ' + found + ' instead of ' + wanted)
+}
+const key = 'thorough' + Date.now()
+const connection = makeConnection(String(process.env.REDIS_URL))
+const [one, other] = [new LockClient(connection, { lease: 600 }), new LockClient(connection)]
+
+const first = await one.lock(key)
+const next = other.lock(key, { fair: true, timeout: 10_000 })
+while ((await one.inspect(key)).waiters.length === 0) await sleep(10)
+await sleep(1_500)
+expect('renewal', first.held, true)
+await first.release()
+const second = await next
+expect('hand-off', second.via, 'handoff')
+await second.release()
+
+await one.using(key, () => sleep(20).then(() => one.using(key, ({ via }) => expect('re-entry by context', via, 'reentry'))))
+
+const lost = await one
+  .using(key, async ({ signal }) => {
+    await other.forceRelease(key)
+    await sleep(5_000, undefined, { signal })
+  })
+  .catch(error => error)
+expect('loss', lost instanceof LockLostError, true)
+
+await Promise.all([one.close(), other.close()])
+connection.disconnect()
+console.log('locked')
+`
+const thoroughBy = (connection: string) => `${connection}\n${thorough}`
+const byIoredis = thoroughBy(`import { Redis } from 'ioredis'\nconst makeConnection = url => new Redis(url)`)
+
 /** Also looks at an error of a socket. In Jest, it is of another realm. */
 const jestTest = `${imports}${typed}
 test('a lock', async () => expect(await work('jest' + Date.now())).toBe('locked'))
@@ -240,11 +280,17 @@ export const consumers: readonly Consumer[] = [
       ['node', 'look.cjs'],
     ],
   },
-  { name: 'Bun', set: 'runtimes', files: { 'main.mjs': esm }, commands: [['bun', 'main.mjs']] },
+  { name: 'Bun', set: 'runtimes', files: { 'main.mjs': byIoredis }, commands: [['bun', 'main.mjs']] },
   {
     name: 'Deno',
     set: 'runtimes',
-    files: { 'main.mjs': esm },
+    files: { 'main.mjs': byIoredis },
     commands: [['deno', 'run', '--allow-all', '--node-modules-dir=manual', 'main.mjs']],
+  },
+  {
+    name: 'iovalkey',
+    set: 'valkey',
+    files: { 'main.mjs': thoroughBy(`import Valkey from 'iovalkey'\nconst makeConnection = url => new Valkey(url)`) },
+    commands: [['node', 'main.mjs']],
   },
 ]

@@ -9,6 +9,8 @@ export const searchOptions = {
       'guide/getting-started': /^(get|start|install|begin)/,
       'guide/testing-your-program': /^(test|mock|fake|jest|vitest)/,
       'guide/errors': /^(err|code|exception)/,
+      'guide/choosing': /^tenant/,
+      'guide/serverless': /^(serverless|lambda|vercel)/,
     }
     for (const [page, words] of Object.entries(wanted)) if (path.startsWith(page) && words.test(term)) return 8
     if (path.startsWith('inside/')) return 0.1

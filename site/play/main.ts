@@ -1,7 +1,8 @@
 /** The page to play in: a scene from the link, a world that plays it, and the time that passes there. */
 import './node.ts'
 import './play.css'
-import { linkOf, opensAt, type Scene, sceneOf, stories } from './scene.ts'
+import { linkOf, opensAt, type Scene, sceneOf } from './scene.ts'
+import { stories } from './stories.ts'
 import { View } from './view.ts'
 import { World } from './world.ts'
 
@@ -84,7 +85,7 @@ export function start(root: HTMLElement): () => void {
 }
 
 function read(): { scene: Scene; notice: string } {
-  const usual = sceneOf(stories[0]![1])!
+  const usual = sceneOf(stories[0]!.link)!
   if (location.hash === '') return { scene: usual, notice: '' }
   const scene = sceneOf(decoded(location.hash))
   return scene

@@ -17,6 +17,8 @@ export const WAITER_TTL = 3_000
 /** The time between two calls of a process that asks again and again, in ms. */
 const PAUSE = 300
 
+export type Life = 'runs' | 'frozen' | 'cut' | 'dead'
+
 export interface Call {
   readonly number: number
   readonly fair: boolean
@@ -65,6 +67,15 @@ export class Member {
     this.locks.on('lost', ({ error }) => this.#says(`lost: ${error.message}`))
     this.locks.on('disconnected', ({ error }) => this.#says(`disconnected: ${error.message}`))
     this.locks.on('reconnected', () => this.#says('reconnected'))
+  }
+
+  get life(): Life {
+    const { dead, frozen } = this.process
+    return dead ? 'dead' : frozen ? 'frozen' : this.cut ? 'cut' : 'runs'
+  }
+
+  get waits(): boolean {
+    return [...this.calls.values()].some(({ lease }) => lease === undefined)
   }
 
   /** Asks for the lock once. */

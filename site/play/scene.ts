@@ -30,19 +30,6 @@ const MOST_ACTS = 200
 const LATEST = 600_000
 export const LENGTHS = { work: [100, 20_000], lease: [500, 20_000] } as const
 
-const usual = ['work-2000@0', 'lease-6000@0', 'fair-A@0', 'fair-B@100', 'fair-C@200']
-const story = (...acts: readonly string[]) => `#speed=1&acts=${acts.join(',')}`
-
-/** Scenes to begin with. The first is the one that is shown without a link. */
-export const stories: readonly (readonly [title: string, link: string])[] = [
-  ['Three processes in a fair queue', story(...usual)],
-  ['The holder dies', story(...usual, 'kill-A@1200')],
-  ['A pause that is longer than the lease', story(...usual, 'expire@1200')],
-  ['Unfair callers beside a fair one', story('work-600@0', 'lease-6000@0', 'unfair-A@0', 'unfair-B@50', 'fair-C@100')],
-  ['The holder’s line is cut', story(...usual, 'cut-A@1200', 'mend-A@12000')],
-  ['Taken by force', story(...usual, 'force@1200')],
-]
-
 /** By this time, the scene has begun; a link opens this many ms before the first thing that was done after it. */
 const BEGUN = 1_000
 const BEFORE = 3_000

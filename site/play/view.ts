@@ -1,7 +1,9 @@
 /** Shows a world, and has the buttons that change it. Nothing here decides what a lock does. */
 import { made, say } from '../../cli/ui/page/dom.ts'
-import type { Member } from './member.ts'
-import { type Act, LENGTHS, modes, type Name, names, type Scene, speeds, stories } from './scene.ts'
+import { TimeLine } from './line.ts'
+import type { Call, Member } from './member.ts'
+import { type Act, LENGTHS, modes, type Name, names, type Scene, speeds } from './scene.ts'
+import { type Story, stories, storyOf } from './stories.ts'
 import type { World } from './world.ts'
 
 type Bare<A> = A extends Act ? Omit<A, 'at'> : never
@@ -14,7 +16,7 @@ export interface ViewListener {
   copy(): void
 }
 
-const modeTexts = { fair: 'in order (fair)', unfair: 'first come (unfair)', idle: 'not by itself' }
+const modeTexts = { fair: 'asks again and again, fair', unfair: 'asks again and again, unfair', idle: 'does not ask' }
 const seconds = (ms: number, digits = 1) => `${(Math.max(0, ms) / 1000).toFixed(digits)} s`
 /** An id has 28 characters in Redis: those of the client, and a number of the call. */
 const short = (text: string) =>
@@ -45,16 +47,47 @@ function slider(least: number, most: number, step: number): HTMLInputElement {
   return made('input', { type: 'range', min: String(least), max: String(most), step: String(step) })
 }
 
+function folded(title: string, ...children: readonly Node[]): HTMLElement {
+  return made('details', {}, made('summary', {}, text(title)), ...children)
+}
+
+function legend(): HTMLElement {
+  const kinds = { holds: 'holds', waits: 'waits', left: 'what is left of the lease', pass: 'the lock goes on' }
+  const states = { frozen: 'frozen', cut: 'no connection', dead: 'dead' }
+  const marks = Object.entries({ ...kinds, ...states }).map(([kind, said]) =>
+    made('span', {}, made('i', { class: kind }), text(said)),
+  )
+  return made('figcaption', {}, ...marks)
+}
+
 /** Gives the list these lines. Lines that stay keep their elements. */
 function fill(list: HTMLElement, lines: readonly string[]): void {
   while (list.children.length > lines.length) list.lastElementChild!.remove()
   for (const [i, line] of lines.entries()) say(list.children[i] ?? list.appendChild(made('li')), line)
 }
 
+/** What a call does, as far as the process, or Redis, can know it. */
+function told({ number, fair, since, lease }: Call, { name, life }: Member, { now, holding }: World): string {
+  const call = `${name}#${number}`
+  if (!lease) return `${call} waits, ${fair ? 'fair' : 'unfair'}, for ${seconds(now - since)}`
+  const left = holding?.who === name ? holding.left : undefined
+  if (life === 'frozen') {
+    return left === undefined
+      ? `${call}: its lease has ended, which it cannot know before it goes on`
+      : `${call} holds, and stands still: its lease runs for ${seconds(left)} more`
+  }
+  if (lease.held) return `${call} holds, and works, for ${seconds(now - since)}`
+  if (left === undefined) return `${call} has lost the lock`
+  return life === 'cut'
+    ? `${call} is done, but cannot say so: its lease runs for ${seconds(left)} more`
+    : `${call} releases the lock`
+}
+
 /** The card of a process. */
 class Card {
   readonly element: HTMLElement
-  readonly #state = made('p', { class: 'state' })
+  readonly modes: HTMLLabelElement
+  readonly #state = made('span', { class: 'state' })
   readonly #calls = made('ul')
   readonly #mode = made('select')
   readonly #switches: readonly (readonly [HTMLButtonElement, (member: Member) => string])[]
@@ -70,45 +103,45 @@ class Card {
     this.#switches = [
       toggle('Kill', 'Start again', ({ process }) => process.dead, 'start', 'kill'),
       toggle('Freeze', 'Thaw', ({ process }) => process.frozen, 'thaw', 'freeze'),
-      toggle('Cut its line', 'Mend its line', ({ cut }) => cut, 'mend', 'cut'),
+      toggle('Disconnect', 'Reconnect', ({ cut }) => cut, 'mend', 'cut'),
     ]
     const id = `process-${name}`
+    this.modes = labelled(
+      `${name} `,
+      this.#mode,
+      mode => act({ what: mode, who: name } as Wish),
+      button('Ask once more', () => act({ what: 'ask', who: name })),
+    )
     this.element = made(
       'section',
       { class: 'process', 'aria-labelledby': id },
-      heading(`Process ${name}`, id),
-      this.#state,
+      made('div', { class: 'title' }, heading(`Process ${name}`, id), this.#state),
       this.#calls,
-      labelled('It asks ', this.#mode, mode => act({ what: mode, who: name } as Wish)),
       made(
         'div',
         { class: 'buttons', role: 'group', 'aria-labelledby': id },
         ...this.#switches.map(([pressed]) => pressed),
-        button('Ask once more', () => act({ what: 'ask', who: name })),
       ),
     )
   }
 
-  show(member: Member, now: number): void {
+  show(member: Member, world: World): void {
     this.#member = member
-    const { process, cut, mode, name } = member
-    const life = process.dead ? 'dead' : process.frozen ? 'frozen' : 'runs'
-    this.element.dataset['state'] = process.dead || process.frozen ? life : cut ? 'cut' : life
-    say(this.#state, cut && !process.dead ? `${life}, its line is cut` : life)
-    const lines = [...member.calls.values()].map(({ number, fair, since, lease }) => {
-      const what = lease ? (lease.held ? 'holds' : 'has lost the lock') : `waits, ${fair ? 'fair' : 'unfair'}`
-      return `${name}#${number} ${what}, ${seconds(now - since)}`
-    })
-    fill(this.#calls, lines.length > 0 ? lines : ['no call'])
-    this.element.toggleAttribute(
-      'data-holds',
-      !process.dead && [...member.calls.values()].some(({ lease }) => lease?.held),
-    )
+    const { process, mode, name, life, calls } = member
+    const { holding } = world
+    this.element.dataset['state'] = life
+    say(this.#state, lives[life])
+    const lines = [...calls.values()].map(call => told(call, member, world))
+    const own = holding?.who === name ? `${lives[life]}: its lease runs for ${seconds(holding.left)} more` : 'no call'
+    fill(this.#calls, lines.length > 0 ? lines : [own])
+    this.element.toggleAttribute('data-holds', holding?.who === name)
     if (document.activeElement !== this.#mode) this.#mode.value = mode
     for (const [pressed, said] of this.#switches) say(pressed, said(member))
     for (const [pressed] of this.#switches.slice(1)) pressed.disabled = process.dead
   }
 }
+
+const lives = { runs: 'runs', frozen: 'is frozen', cut: 'has no connection', dead: 'is dead' }
 
 export class View {
   readonly #cards: ReadonlyMap<Name, Card>
@@ -121,9 +154,19 @@ export class View {
   readonly #holder = made('p', { class: 'holder' })
   readonly #bar = made('meter', { min: '0', 'aria-label': 'what is left of the lease' })
   readonly #queue = made('ol', { class: 'queue', 'aria-label': 'the queue in Redis' })
+  readonly #line = new TimeLine()
+  readonly #stories: ReadonlyMap<Story, HTMLElement>
+  readonly #watch = made('p', { class: 'watch' })
+  readonly #seen = made('p', { class: 'seen', role: 'status' })
+  #story: Story | undefined
   readonly #grants = made('ol', { class: 'grants', 'aria-label': 'the latest grants, the newest first' })
   readonly #keys = made('div', { class: 'keys' })
   readonly #notes = made('ol', { class: 'notes', tabindex: '0', 'aria-label': 'what has happened, the newest first' })
+  readonly #trace = made('ol', {
+    class: 'trace',
+    tabindex: '0',
+    'aria-label': 'scripts and messages, the newest first',
+  })
   readonly #copied = made('span', { role: 'status' })
 
   constructor(root: HTMLElement, { act, speed, again, copy }: ViewListener) {
@@ -136,52 +179,66 @@ export class View {
     const sliders = (['work', 'lease'] as const).map(what => {
       const [input, said] = this.#lengths[what]
       return labelled(
-        what === 'work' ? 'A holder works for ' : 'Its lease has ',
+        what === 'work' ? 'A holder works for ' : 'A lease lasts ',
         input,
         ms => act({ what, ms: Number(ms) }),
         said,
       )
     })
+    this.#stories = new Map(stories.map(story => [story, made('a', { href: story.link }, text(story.title))] as const))
     root.replaceChildren(
       this.#notice,
       made(
         'ul',
         { class: 'stories', 'aria-label': 'Scenes' },
-        ...stories.map(([title, link]) => made('li', {}, made('a', { href: link }, text(title)))),
+        ...[...this.#stories.values()].map(link => made('li', {}, link)),
       ),
+      made('div', { class: 'story' }, this.#watch, this.#seen),
+      made('section', { class: 'lock', 'aria-label': 'The lock' }, this.#status, this.#holder, this.#bar, this.#queue),
+      made('figure', { class: 'line' }, this.#line.element, legend()),
+      made('div', { class: 'processes' }, ...[...this.#cards.values()].map(({ element }) => element)),
       made(
         'div',
         { class: 'controls', role: 'group', 'aria-label': 'Time' },
         labelled('Speed ', this.#speed, place => speed(speeds[Number(place)]!), this.#speedText),
-        ...sliders,
-        made('span', {}, text('The time is '), this.#clock),
+        made('span', {}, text('Time '), this.#clock),
         button('Begin again', again),
         button('Copy the link', copy),
         this.#copied,
       ),
-      made('div', { class: 'processes' }, ...[...this.#cards.values()].map(({ element }) => element)),
-      made(
-        'section',
-        { class: 'lock', 'aria-labelledby': 'lock' },
-        heading('The lock', 'lock'),
-        this.#holder,
-        this.#bar,
+      folded(
+        'More to try',
         made(
           'div',
           { class: 'buttons' },
-          button('Take it by force', () => act({ what: 'force' })),
+          button('Take the lock by force', () => act({ what: 'force' })),
           button('Freeze the holder until its lease has ended', () => act({ what: 'expire' })),
         ),
-        made('div', { class: 'pair' }, this.#titled('Queue', this.#queue), this.#titled('Granted', this.#grants)),
+        made('div', { class: 'controls' }, ...sliders),
+        made('div', { class: 'controls' }, ...[...this.#cards.values()].map(card => card.modes)),
       ),
-      made('section', { 'aria-labelledby': 'keys' }, heading('In Redis', 'keys'), this.#keys),
-      made('section', { 'aria-labelledby': 'notes' }, heading('Scripts and messages', 'notes'), this.#notes),
-      this.#status,
+      made('div', { class: 'pair' }, this.#titled('What happened', this.#notes), this.#titled('Granted', this.#grants)),
+      folded(
+        'The protocol: what Redis has, scripts and messages',
+        made(
+          'div',
+          { class: 'pair' },
+          this.#titled('In Redis', this.#keys),
+          this.#titled('On the network', this.#trace),
+        ),
+      ),
     )
   }
 
   /** `notice`: what is wrong with the link, if anything. */
-  scene({ speed }: Scene, notice = ''): void {
+  scene(scene: Scene, notice = ''): void {
+    const { speed } = scene
+    this.#story = storyOf(scene)
+    say(this.#watch, this.#story?.watch ?? 'A scene of your own. The address of this page carries it.')
+    for (const [story, link] of this.#stories) {
+      if (story === this.#story) link.setAttribute('aria-current', 'true')
+      else link.removeAttribute('aria-current')
+    }
     say(this.#notice, notice)
     say(this.#copied, '')
     this.#speed.value = String(speeds.indexOf(speed))
@@ -196,8 +253,10 @@ export class View {
 
   /** `still`: no time has passed since this was last shown. */
   show(world: World, still: boolean): void {
-    const { now, members, lock, terms } = world
-    for (const [name, card] of this.#cards) card.show(members.get(name)!, now)
+    const { now, members, lock, terms, holding } = world
+    for (const [name, card] of this.#cards) card.show(members.get(name)!, world)
+    this.#line.draw(world)
+    say(this.#seen, this.#story?.seen(world) ?? '')
     say(this.#clock, `${seconds(now)}${still ? ', and stands still' : ''}`)
     for (const what of ['work', 'lease'] as const) {
       const [input, said] = this.#lengths[what]
@@ -205,14 +264,12 @@ export class View {
       say(said, seconds(terms[what]))
       input.setAttribute('aria-valuetext', seconds(terms[what]))
     }
-    const { holder } = lock
-    const left = holder ? Math.max(...lock.holds.values()) - world.serverNow : 0
     const waiters = lock.queue.map(({ claim }) => short(claim.id))
-    const who = holder && left >= 0 ? short(holder.claim.id) : undefined
+    const who = holding && short(holding.id)
     say(this.#status, `${who ? `${who} holds the lock` : 'The lock is free'}. Queue: ${waiters.join(', ') || 'empty'}.`)
-    say(this.#holder, who ? `${who}, token ${holder!.token}, ${seconds(left)} of its lease left` : 'free')
-    this.#bar.max = holder?.claim.lease ?? 1
-    this.#bar.value = who ? left : 0
+    say(this.#holder, holding ? `token ${holding.token}, ${seconds(holding.left)} of its lease left` : 'nobody has it')
+    this.#bar.max = holding?.lease ?? 1
+    this.#bar.value = holding?.left ?? 0
     fill(this.#queue, waiters)
     fill(
       this.#grants,
@@ -222,6 +279,10 @@ export class View {
     fill(
       this.#notes,
       world.notes.map(({ at, who, what }) => `${seconds(at, 3)}  ${who}: ${short(what)}`),
+    )
+    fill(
+      this.#trace,
+      world.trace.map(({ at, who, what }) => `${seconds(at, 3)}  ${who}: ${short(what)}`),
     )
   }
 

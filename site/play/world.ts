@@ -10,7 +10,7 @@ import { Server } from '../../test/simulation/server.ts'
 import { Timeline } from '../../test/simulation/timeline.ts'
 import { Trace } from '../../test/simulation/trace.ts'
 import { nobody } from '../../test/simulation/witness.ts'
-import { KEY, Member, type Terms } from './member.ts'
+import { KEY, type Life, Member, type Terms } from './member.ts'
 import { type Act, type Name, names } from './scene.ts'
 
 const SEED = 7
@@ -18,9 +18,12 @@ const SEED = 7
 const TOKEN_MEMORY = 600_000
 /** The time that a message takes in one direction, in ms. */
 const DELAY = { least: 5, most: 25, spike: 0, spikes: 0 }
-/** How many notes, and how many grants, are remembered. */
+/** How many notes of each kind, and how many grants, are remembered. */
 const NOTES = 80
 const GRANTS = 8
+/** The time between two looks at what the processes do, and for how long they are remembered, in ms. */
+const LOOK = 50
+const REMEMBERED = 30_000
 /** The process that takes the lock by force. */
 const YOU = 'You'
 const LOCK = `lock:{${KEY}}`
@@ -31,7 +34,34 @@ export interface Note {
   readonly what: string
 }
 
+/** Who holds the lock, as Redis has it. */
+export interface Holding {
+  readonly id: string
+  readonly who: string
+  readonly token: number
+  /** The length of the lease, and what is left of it, in ms. */
+  readonly lease: number
+  readonly left: number
+}
+
+/** What a process did in a stretch of time. `holds`: as Redis has it. */
+export interface Stretch {
+  readonly who: Name
+  readonly does: 'holds' | 'waits' | 'nothing'
+  readonly life: Life
+  readonly from: number
+  to: number
+}
+
+/** The lock went from one process to another, in whatever way. */
+export interface HandOff {
+  readonly at: number
+  readonly from: string
+  readonly to: string
+}
+
 export interface Grant {
+  readonly at: number
   readonly who: string
   readonly token: number
   readonly via: string
@@ -65,9 +95,13 @@ export class World {
   readonly timeline = new Timeline()
   /** The acts so far, and those to come: of a link. */
   readonly acts: Act[] = []
-  /** The latest first. */
+  /** What was done, and what the processes have learned from their clients; the latest first, as in all these lists. */
   readonly notes: Note[] = []
+  /** Scripts and messages. */
+  readonly trace: Note[] = []
   readonly grants: Grant[] = []
+  readonly stretches: Stretch[] = []
+  readonly handOffs: HandOff[] = []
   readonly members = new Map<Name, Member>()
   readonly terms: Terms = { work: 2_000, lease: 6_000 }
   readonly #server: Server
@@ -75,6 +109,7 @@ export class World {
   readonly #you: Member
   readonly #lives = new Map<string, number>()
   readonly #jitter = new Random(SEED, 1)
+  #lastHolding: Holding | undefined
 
   constructor(acts: readonly Act[]) {
     const { timeline } = this
@@ -84,7 +119,7 @@ export class World {
       timeline,
       random: new Random(SEED),
       server: this.#server,
-      trace: new Overheard(timeline, (who, what) => this.#note(who, what)),
+      trace: new Overheard(timeline, (who, what) => this.#keep(this.trace, { who, what }, NOTES)),
       weather: {
         ...{ delay: DELAY, messageLoss: 0, messageEcho: 0, messageLate: 0, noScript: 0, lingers: 0 },
         ...{ refusal: undefined, unreachable: new Map() },
@@ -93,6 +128,7 @@ export class World {
     for (const name of names) this.members.set(name, this.#member(name))
     this.#you = this.#member(YOU)
     for (const act of acts) this.#plan(act)
+    this.#look()
   }
 
   get now(): number {
@@ -106,6 +142,14 @@ export class World {
 
   get lock(): LockState {
     return this.#server.lock(LOCK)
+  }
+
+  get holding(): Holding | undefined {
+    const { holder, holds } = this.lock
+    const left = Math.max(...holds.values()) - this.serverNow
+    if (!holder || !(left >= 0)) return undefined
+    const { token, claim } = holder
+    return { id: claim.id, who: claim.label, token, lease: claim.lease, left }
   }
 
   /** What Redis has of the lock. Its first key is a hash, the others are sorted sets. */
@@ -180,14 +224,15 @@ export class World {
 
   /** Freezes the holder's process until its lease has ended, as a long pause of its garbage collector might. */
   #freezeHolder(): void {
-    const { holder, holds } = this.lock
-    const member = this.members.get(holder?.claim.label as Name)
-    if (!holder || !member || member.process.frozen || member.process.dead) return
-    const left = Math.max(...holds.values()) - this.serverNow
-    if (left < 0) return
+    const { holding } = this
+    const member = this.members.get(holding?.who as Name)
+    if (!holding || !member || member.process.frozen || member.process.dead) return
     this.#note(YOU, `freeze ${member.name} until its lease has ended`)
     member.process.freeze()
-    this.timeline.at(this.now + left + 1_000, () => member.process.thaw())
+    this.timeline.at(this.now + holding.left + 1_000, () => {
+      this.#note(YOU, `thaw ${member.name}`)
+      member.process.thaw()
+    })
   }
 
   #member(name: string): Member {
@@ -196,15 +241,36 @@ export class World {
     return new Member(name, life, this.#net, SEED, this.terms, {
       says: (who, what) => this.#note(who, what),
       granted: (who, { fencingToken, via, waited }) => {
-        this.grants.unshift({ who, token: fencingToken, via, waited })
-        this.grants.splice(GRANTS)
+        this.#keep(this.grants, { who, token: fencingToken, via, waited }, GRANTS)
       },
     })
   }
 
   #note(who: string, what: string): void {
-    this.notes.unshift({ at: this.now, who, what })
-    this.notes.splice(NOTES)
+    this.#keep(this.notes, { who, what }, NOTES)
+  }
+
+  #keep<T extends { readonly at: number }>(list: T[], what: Omit<T, 'at'>, most: number): void {
+    list.unshift({ ...what, at: this.now } as T)
+    list.splice(most)
+  }
+
+  /** Looks at what the processes do, again and again. */
+  #look(): void {
+    const { now, holding, stretches, handOffs } = this
+    for (const [who, member] of this.members) {
+      const does = holding?.who === who ? 'holds' : member.waits ? 'waits' : 'nothing'
+      const { life } = member
+      const last = stretches.find(each => each.who === who)
+      if (last) last.to = now
+      if (last?.does !== does || last.life !== life) stretches.unshift({ who, does, life, from: now, to: now })
+    }
+    const before = this.#lastHolding
+    if (holding && before && holding.id !== before.id) handOffs.unshift({ at: now, from: before.who, to: holding.who })
+    this.#lastHolding = holding ?? before
+    while (now - (stretches.at(-1)?.to ?? now) > REMEMBERED) stretches.pop()
+    while (now - (handOffs.at(-1)?.at ?? now) > REMEMBERED) handOffs.pop()
+    this.timeline.at(now + LOOK, () => this.#look())
   }
 }
 

@@ -56,7 +56,7 @@ export const notRun: readonly Declared[] = [
     reason: 'is a file for a test runner; test/docs/testing-your-program.test.ts compiles it, and runs it if it can',
   })),
   {
-    page: 'docs/migrating.md',
+    page: 'docs/migrating-from-redisson.md',
     begins: 'RLock lock = redisson.getLock',
     reason: 'Java, and what is left behind; benchmarks/redisson compiles the same calls',
   },

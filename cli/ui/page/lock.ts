@@ -5,19 +5,21 @@ import { textOf } from './name.ts'
 import { type RowOf, Rows } from './rows.ts'
 import { drawTrend } from './trend.ts'
 
-/** How many rows each click on a button below the holders or the queue adds. */
+/** How many rows each click on a button below the groups, the holders or the queue adds. */
 const STEP = 100
 
 interface Wishes {
   close(): void
-  /** Called when the user wants more rows of the holders or of the queue. */
-  more(wanted: Partial<Pick<View, 'holders' | 'queue'>>): void
+  /** Called when the user wants other rows of the lock, or more of them. */
+  more(wanted: Partial<Pick<View, 'within' | 'groups' | 'holders' | 'queue'>>): void
   /** Called to take the lock from this holder. Absent on a read-only page. */
   readonly release?: (lock: OpenLock, holder: HolderRow) => void
 }
 
 export class LockPanel {
   readonly #panel = element('lock')
+  readonly #within = element<HTMLInputElement>('within')
+  readonly #furtherGroups = element<HTMLButtonElement>('further-groups')
   readonly #further = element<HTMLButtonElement>('further')
   readonly #others = element<HTMLButtonElement>('others')
   readonly #queue = new Rows<QueueRow>(element('waiting'), ({ id }) => id, queueRow, true)
@@ -34,6 +36,8 @@ export class LockPanel {
       () => holderRow(take),
     )
     element('close').addEventListener('click', close)
+    this.#within.addEventListener('input', () => more({ within: this.#within.value }))
+    this.#furtherGroups.addEventListener('click', () => more({ groups: (this.shown?.groups?.rows.length ?? 0) + STEP }))
     this.#further.addEventListener('click', () => more({ queue: (this.shown?.queue.length ?? 0) + STEP }))
     this.#others.addEventListener('click', () => more({ holders: (this.shown?.shared?.holders.length ?? 0) + STEP }))
     document.addEventListener('keydown', ({ key, target }) => {
@@ -47,6 +51,7 @@ export class LockPanel {
   open(lock: View['open']): void {
     if (!lock || !this.shown || textOf(this.shown) !== textOf(lock)) {
       this.#fill(nothing)
+      this.#within.value = ''
       this.shown = undefined
     }
     element('main').classList.toggle('open', lock !== null)
@@ -81,9 +86,11 @@ export class LockPanel {
       'estimated',
       queue.some(({ expected }) => expected !== undefined),
     )
-    say(element('groups-said'), groups?.said ?? '')
     this.#groups.show(groups?.rows ?? [])
     show(element('groups'), groups !== undefined)
+    show(this.#furtherGroups, (groups?.more ?? 0) > 0)
+    say(this.#furtherGroups, `Show ${Math.min(STEP, groups?.more ?? 0)} of ${groups?.more} more groups`)
+    show(element('narrow'), shared !== undefined)
     say(element('holder'), token === null ? 'nobody' : holder)
     say(element('for'), heldFor || '–')
     say(element('left'), left || '–')

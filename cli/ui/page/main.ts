@@ -13,8 +13,11 @@ import { drawTrend } from './trend.ts'
 
 /** How many rows of the table, and of a queue, are shown at first. */
 const FIRST = 100
-/** How many of a lock's holders are shown at first. The number is small, because the lock's queue is below them. */
-const FIRST_HOLDERS = 20
+/** How many of a lock's groups and holders are shown at first: few, because the lock's queue is below them. */
+const FIRST_ABOVE = 20
+
+/** What is wanted of a lock that has just been opened. */
+const fresh = { within: '', groups: FIRST_ABOVE, holders: FIRST_ABOVE, queue: FIRST }
 
 // The wanted view is in the address after the #, which is not sent to the server. It survives a reload and can be
 // bookmarked.
@@ -47,7 +50,7 @@ function want(change: Partial<View>): void {
 function open(lock: LockName): void {
   if (!view.open || textOf(lock) !== textOf(view.open)) {
     history.pushState(null, '')
-    want({ open: lock, holders: FIRST_HOLDERS, queue: FIRST })
+    want({ open: lock, ...fresh })
   }
   panel.focus()
 }
@@ -112,8 +115,7 @@ function wantedBy(hash: string): View {
     reversed: query.get('reversed') === 'true',
     filter: query.get('filter') ?? '',
     rows: FIRST,
-    holders: FIRST_HOLDERS,
-    queue: FIRST,
+    ...fresh,
     open: key === null ? null : lockName(key, query.get('kind')),
   }
 }

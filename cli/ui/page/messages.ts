@@ -101,9 +101,9 @@ export interface Shared {
 }
 
 export interface Groups {
-  /** The caption of the table. If `rows` does not contain all groups, it says so. */
-  readonly said: string
   readonly rows: readonly GroupRow[]
+  /** Number of groups that are not in `rows`. */
+  readonly more: number
 }
 
 export interface GroupRow {
@@ -141,8 +141,11 @@ export interface View {
   readonly sort: string
   readonly reversed: boolean
   readonly filter: string
-  /** How many rows the server may send: of the table, of the opened lock's holders, and of the lock's queue. */
+  /** Of the opened lock, only groups, holders and waiters that match this text are sent. */
+  readonly within: string
+  /** How many rows the server may send: of the table, and of the opened lock's groups, holders and queue. */
   readonly rows: number
+  readonly groups: number
   readonly holders: number
   readonly queue: number
   readonly open: LockName | null

@@ -41,12 +41,14 @@ export class Stream {
     addEventListener('pageshow', () => this.#open())
   }
 
-  look({ sort, reversed, filter, rows, holders, queue, open }: View): void {
+  look({ sort, reversed, filter, rows, within, groups, holders, queue, open }: View): void {
     const query = {
       sort,
       filter,
       reversed: String(reversed),
       rows: String(rows),
+      within,
+      groups: String(groups),
       holders: String(holders),
       queue: String(queue),
       open: open?.key ?? '',

@@ -1,4 +1,4 @@
-/** Tests the statements of docs/migrating.md about other libraries. */
+/** Tests what docs/migrating.md, and the page for each library, say of other libraries. */
 import { readFileSync } from 'node:fs'
 import { Redlock } from '@sesamecare-oss/redlock'
 import type { Redis } from 'ioredis'
@@ -29,10 +29,14 @@ test('locks of different libraries do not exclude each other, even under one nam
   await Promise.all([mutex.release(), lock.release()])
 })
 
-test.each(['the same with `acquireAttemptsLimit: 1`', '`retryCount: 0`', '`lock.tryLock()`'])(
-  'one attempt (%s) is also one attempt here, even for a client with the recommended timeout',
-  async theirs => {
-    const page = readFileSync(new URL('../../../docs/migrating.md', import.meta.url), 'utf8')
+test.each([
+  ['redis-semaphore', 'the same with `acquireAttemptsLimit: 1`'],
+  ['redlock', '`retryCount: 0`'],
+  ['redisson', '`lock.tryLock()`'],
+])(
+  'one attempt of %s (%s) is also one attempt here, even for a client with the recommended timeout',
+  async (library, theirs) => {
+    const page = readFileSync(new URL(`../../../docs/migrating-from-${library}.md`, import.meta.url), 'utf8')
     const row = page.split('\n').find(line => line.startsWith(`| ${theirs} |`))
     const [, options] = /`await locks\.tryLock\(key(?:, (\{.*\}))?\)` \|$/.exec(row ?? '') ?? []
     const [key, locks] = [freshKey(), client({ timeout: 1_000 })]

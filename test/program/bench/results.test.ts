@@ -78,12 +78,12 @@ describe('a goal', () => {
   })
 })
 
-test('the tables for a terminal fit 100 columns, and each explains its own', () => {
+test('the tables for a terminal fit 80 columns, and each explains its own', () => {
   for (const run of [measured, read('quorum.json')]) {
     const text = `${tables(run)}\n${goalsTable({ ...run, goals: attainments(run) })}`
     // Titles, and reasons why a lock was not measured, are no part of a table.
     const inTables = text.split('\n').filter(line => !/^(\S+| {2}[\w-]+(, [\w-]+)*): /.test(line))
-    expect(inTables.filter(line => line.length > 100)).toEqual([])
+    expect(inTables.filter(line => line.length > 80)).toEqual([])
   }
   const [, first] = /^2x8-hold5: .*\n((?:.+\n)+)\n/m.exec(tables(measured))!
   expect(first).toMatch(/locks\/s {2,}longest/)

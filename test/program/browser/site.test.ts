@@ -120,29 +120,44 @@ test('each link to a heading works', async () => {
   expect(broken).toEqual([])
 })
 
-test('no page for users has a table or code that is wider than its place, except tables of raw figures', async () => {
+test('on no page, at no width, a table or code lies over the outline, or is cut without a sign that it scrolls', async () => {
   const { page } = await openPage(browser, address)
-  const users = [...(await pages()).keys()].filter(name => !inside.test(name) && !name.startsWith('reference/'))
-  const wide: string[] = []
-  for (const name of users) {
+  const all = [...(await pages()).keys()].filter(name => !name.startsWith('reference/'))
+  const wrong: string[] = []
+  for (const name of all) {
     await page.goto(new URL(name, address).href)
-    for (const width of [1_280, 1_920, 390]) {
+    for (const width of [390, 768, 1_280, 1_440, 1_920]) {
       await page.setViewport({ width, height: 900 })
-      const scrolled = await page.$$eval(
-        '.vp-doc table, .vp-doc pre',
-        found =>
-          (found as unknown as readonly { scrollWidth: number; clientWidth: number }[]).filter(
-            ({ scrollWidth, clientWidth }) => scrollWidth > clientWidth,
-          ).length,
-      )
-      // On a phone they are scrolled, each in a box of its own.
-      if (width > 390 && scrolled > 0 && !/benchmarks|scale/.test(name)) wide.push(`${name} at ${width}: ${scrolled}`)
-      if ((await overflow(page)) > 0) wide.push(`${name} itself at ${width}`)
+      const found = (await page.evaluate(boxes)) as string[]
+      if ((await overflow(page)) > 0) found.push('the page itself is wider than its window')
+      wrong.push(...found.map(what => `${name} at ${width}: ${what}`))
     }
   }
-  expect(users.length).toBeGreaterThan(20)
-  expect(wide).toEqual([])
-}, 120_000)
+  expect(all.length).toBeGreaterThan(40)
+  expect(wrong).toEqual([])
+}, 240_000)
+
+/** Says which tables and code lie over the outline, and which tables are cut without the shadow that says so. */
+const boxes = `{
+  const outline = document.querySelector('.VPDocAside')?.getBoundingClientRect()
+  const edge = outline?.width > 0 ? outline.left : innerWidth
+  Array.from(document.querySelectorAll('.vp-doc table, .vp-doc pre'), box => {
+    const { right } = box.getBoundingClientRect()
+    const { overflowX, backgroundImage } = getComputedStyle(box)
+    const title = box.textContent.trim().slice(0, 30)
+    if (right > edge + 1) return [title + ' reaches ' + Math.round(right - edge) + ' px too far']
+    const isCut = box.scrollWidth > box.clientWidth + 1
+    if (isCut && overflowX !== 'auto') return [title + ' is cut, and cannot be scrolled']
+    return isCut && box.tagName === 'TABLE' && !backgroundImage.includes('gradient') ? [title + ' is cut without a sign'] : []
+  }).flat()
+}`
+
+test('the first page shows the code of the README', async () => {
+  const { page } = await openPage(browser, address)
+  const [shown] = await texts(page, '.VPHomeHero pre code')
+  const [, code] = /```ts\n(.*?)```/s.exec(await readFile(new URL('README.md', root), 'utf8'))!
+  expect(shown?.trim()).toBe(code!.trim())
+})
 
 test('a function of the reference has one heading for all that it throws', async () => {
   for (const [name, html] of await pages()) {
@@ -172,14 +187,31 @@ test.each([
   expect(found[0]).toContain(title)
 })
 
-test.each(['lambda', 'ioredis', 'typescript', 'wrong password'])(
-  'the search for “%s” finds a page for users first',
-  async words => {
-    const [first] = await search(words, 'addresses')
-    expect(first).toMatch(/^\/redis-baton\/(guide|examples|overview)/)
-    expect(first!.slice(base.length)).not.toMatch(inside)
-  },
-)
+test.each([
+  ['tenant', 'guide/choosing'],
+  ['priority', 'guide/choosing'],
+  ['concurrency limit', 'guide/choosing'],
+  ['cancel', 'guide/choosing'],
+  ['docker', 'guide/jobs'],
+  ['kubernetes', 'guide/jobs'],
+  ['systemd', 'guide/jobs'],
+  ['cron', 'guide/jobs'],
+  ['etcd', 'guide/alternatives'],
+  ['postgresql advisory', 'guide/alternatives'],
+  ['temporal', 'guide/alternatives'],
+  ['bullmq', 'guide/alternatives'],
+  ['lambda', 'guide/serverless'],
+  ['serverless', 'guide/serverless'],
+  ['redlock', 'guide/migrating'],
+  ['ioredis', ''],
+  ['typescript', ''],
+  ['wrong password', ''],
+])('the search for “%s” finds a page for users first, which answers: %s', async (words, place) => {
+  const [first] = await search(words, 'addresses')
+  expect(first).toMatch(/^\/redis-baton\/(guide|examples|overview)/)
+  expect(first!.slice(base.length)).not.toMatch(inside)
+  expect(first!.slice(base.length)).toMatch(new RegExp(`^${place}`))
+})
 
 test('the search finds a heading of the guide and a name of the reference', async () => {
   const found = (await search('forceRelease')).join()
@@ -191,9 +223,9 @@ describe('the page to play in', () => {
   const holds = /^(\w)#\d+ holds the lock\. Queue: (\w)#/
 
   /** Opens the page in a window of this width. */
-  async function openPlay(width: number, link = '') {
+  async function openPlay(width: number, link = '', height = 900) {
     const { page, complaints } = await openPage(browser, address)
-    await page.setViewport({ width, height: 900 })
+    await page.setViewport({ width, height })
     await page.goto(new URL(`play.html${link}`, address).href)
     await page.waitForSelector('#play .process')
     return { page, complaints }
@@ -257,6 +289,54 @@ describe('the page to play in', () => {
       await line(page, '.status', holds)
     },
   )
+
+  test.each([
+    [1_280, 900],
+    [390, 844],
+  ])(
+    'the lock, its queue, the line of time and all processes are in the first screen at %i × %i',
+    async (width, height) => {
+      const { page } = await openPlay(width, '', height)
+      await line(page, '.status', holds)
+      const bottoms = await page.$$eval('#play :is(.lock, .queue, .line svg, .process)', found =>
+        (found as unknown as readonly { getBoundingClientRect(): { bottom: number } }[]).map(
+          box => box.getBoundingClientRect().bottom,
+        ),
+      )
+      expect(bottoms).toHaveLength(6)
+      expect(Math.max(...bottoms)).toBeLessThanOrEqual(height)
+    },
+  )
+
+  test('each scene says what to watch, and at its end what was seen', async () => {
+    const { page } = await openPlay(1_280)
+    const links = await page.$$eval('#play .stories a', found => found.map(link => (link as { hash: string }).hash))
+    expect(links).toHaveLength(6)
+    for (const link of links) {
+      await page.goto(new URL(`play.html${link.replace('speed=1', 'speed=10')}`, address).href)
+      await page.waitForSelector('#play .process')
+      await line(page, '.watch', /[Ww]atch/)
+      await line(page, '.seen', /\w/)
+    }
+    await line(page, '.seen', /A’s signal aborted after/)
+  }, 120_000)
+
+  test('what it says of a cut connection and of a pause is what can be known', async () => {
+    const { page } = await openPlay(1_280, '#speed=3&acts=work-2000@0,lease-6000@0,fair-A@0,fair-B@100,cut-A@1200')
+    await line(page, '.process li', /^A#1 is done, but cannot say so: its lease runs for \d\.\d s more$/)
+    const { page: paused } = await openPlay(
+      1_280,
+      '#speed=3&acts=work-2000@0,lease-6000@0,fair-A@0,fair-B@100,expire@1200',
+    )
+    await line(paused, '.process li', /^A#1 holds, and stands still: its lease runs for \d\.\d s more$/)
+    await line(paused, '.process li', /^A#1: its lease has ended, which it cannot know before it goes on$/)
+  })
+
+  test('a hand-off is drawn from one lane to the other', async () => {
+    const { page } = await openPlay(1_280)
+    await line(page, '.grants li', /^B/)
+    await expect.poll(() => page.$$eval('#play .line .pass', found => found.length)).toBeGreaterThan(1)
+  })
 
   test('it weighs less than 1.5 MB, with all that it loads', async () => {
     const { page } = await openPlay(1_280)

@@ -42,14 +42,29 @@ describe('the help', () => {
     if (words && /\d/.test(words)) expect(parseArg?.(words, undefined)).toEqual(defaultValue)
   })
 
-  test('says for how long baton waits for Redis', () => {
+  function helpOf(command: Command): string {
     const help: string[] = []
+    command.configureOutput({ writeOut: text => help.push(text) }).outputHelp()
+    return help.join('')
+  }
+
+  test('says for how long baton waits for Redis', () => {
     const run = program.commands.find(command => command.name() === 'run')!
-    run.configureOutput({ writeOut: text => help.push(text) }).outputHelp()
-    expect(help.join('')).toContain(`unreachable for ${showTime(defaults.outageTimeout)} while baton waited`)
-    expect(help.join('')).toMatch(/--prefix .*\(default: "lock"\)/s)
+    expect(helpOf(run)).toContain(`unreachable for ${showTime(defaults.outageTimeout)} while baton waited`)
+    expect(helpOf(run)).toMatch(/--prefix .*\(default: "lock"\)/s)
     expect(run.getOptionValue('prefix')).toBe(defaults.prefix)
   })
+
+  test.each(program.commands.map(command => [command.name(), command] as const))(
+    'of %s: prose fits a terminal of 80 columns',
+    (_, command) => {
+      // An example is one line, as it is typed.
+      const prose = helpOf(command)
+        .split('\n')
+        .filter(line => !line.startsWith('  '))
+      expect(prose.filter(line => line.length > 80)).toEqual([])
+    },
+  )
 })
 
 describe('of each client option with a default', () => {

@@ -84,9 +84,9 @@ describe('inspect', () => {
     const [, groups, holders, queue] = cellsOf((await baton('inspect', key)).output)
     expect(groups).toEqual([
       ['group', 'taken', 'limit', 'weight', 'waiting'],
-      ['–', '1', '', '1', '0'],
       ['a\\u{1b}[2J', '1', '1', '1', '1'],
       ['b', '0', '', '2.5', '1'],
+      ['–', '1', '', '1', '0'],
     ])
     expect(holders!.map(row => row[2])).toEqual(['group', 'a\\u{1b}[2J', ''])
     expect(queue!.map(row => [row[0], row[1], row[3], row[6]])).toEqual([
@@ -94,6 +94,25 @@ describe('inspect', () => {
       ['1', 'web-4', 'b', 'permits'],
       ['2', 'web-3', 'a\\u{1b}[2J', 'group'],
     ])
+  })
+
+  test('--group and --limit: a part of it, below the sum of all', async () => {
+    const key = freshKey('quota')
+    await groupsOf(key)
+    const [head, groups, queue] = cellsOf((await baton('inspect', key, '--group', 'b')).output)
+    expect(head).toEqual([[`${key} is a semaphore: 2 of 2 permits taken by 2 holders, 2 waiting; 3 groups, 1 full`]])
+    expect(groups!.slice(1).map(([name]) => name)).toEqual(['b'])
+    expect(queue!.slice(1).map(row => row[1])).toEqual(['web-4'])
+    const [, first, ...others] = cellsOf((await baton('inspect', key, '--limit', '1')).output)
+    expect([first!.length, ...others.map(table => table.length)]).toEqual([2, 2, 2])
+    const { output } = await baton('inspect', key, '--group', '', '--json')
+    expect(JSON.parse(output)).toMatchObject({
+      taken: 2,
+      groups: [{ group: '' }],
+      holders: [{ label: 'web-2' }],
+      waiters: [],
+    })
+    expect((await baton('inspect', key, '--limit', '0')).code).toBe(64)
   })
 
   test('a read-write lock: its readers and writers, and who waits for what', async () => {
@@ -140,7 +159,7 @@ describe('groups', () => {
     await groupsOf(key)
     const [, table, groups, holders, queue] = cellsOf((await baton('top', '--once', `${key}*`)).output)
     expect(table!.map(row => row.at(-1))).toEqual(['groups', '3'])
-    expect(groups!.map(row => row[2])).toEqual(['group', '–', 'a\\u{1b}[2J', 'b'])
+    expect(groups!.map(row => row[2])).toEqual(['group', 'a\\u{1b}[2J', 'b', '–'])
     expect(holders!.map(row => row[4])).toEqual(['group', 'a\\u{1b}[2J', ''])
     expect(queue!.map(row => [row[5], row[8]])).toEqual([
       ['group', 'why'],

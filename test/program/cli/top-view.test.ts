@@ -191,6 +191,24 @@ describe('the screen', () => {
     expect(rows[2]).toMatch(/^ +2 waiter-2 +1 tenant-1 +3s +9s +12s turn +owner-2 *$/)
   })
 
+  test('/ in an opened lock keeps the groups, holders and waiters that match; the sum stays that of all', () => {
+    const within = (keys: string[]) => pressed(grouped, ['return', ...keys])
+    const typing = within(['/', ...'tenant-29'])
+    expect(shownBy(typing, grouped).at(-1)).toBe('filter: tenant-29 ')
+    const shown = shownBy(pressed(grouped, ['return'], typing), grouped)
+    expect(shown[3]).toMatch(/by 30 holders, 30 waiting$/)
+    expect(shown[5]).toBe('  30 groups, 1 full')
+    expect(shown.slice(7, -1).filter(text => text.trim() !== '')).toEqual([
+      expect.stringMatching(/^tenant-29 /),
+      expect.stringMatching(/HOLDER, WAITER/),
+      expect.stringMatching(/^ +holds someone +1 tenant-29/),
+      expect.stringMatching(/^ +30 waiter-30 +1 tenant-29/),
+    ])
+    expect(shownBy(within(['/', 'x', 'return']), grouped).join()).toContain('nothing matches “x”; esc shows all')
+    expect(within(['/', 'x', 'return', 'escape'])).toMatchObject({ within: '', opened: { key: 'jobs' } })
+    expect(within(['/', 'x', 'return', 'escape', 'escape']).opened).toBeUndefined()
+  })
+
   test('if there is nothing, it says so', () => {
     expect(shownBy(firstView, picture()).join('\n')).toContain('no lock is held')
     const text = shownBy({ ...firstView, filter: 'nobody' }, many).join('\n')

@@ -146,7 +146,7 @@ describe('what is sent', () => {
     expect(body).not.toContain('alert(')
   })
 
-  test('groups: what each has, why each waiter waits, and at most a hundred of them', async () => {
+  test('groups: what each has, why each waiter waits, and as many as the page asks for, or those that match', async () => {
     const key = freshKey('jobs')
     const odd = 'a\u202e</td>'
     const calls = [{ group: odd, groupLimit: 1 }, {}, { group: odd, groupLimit: 1 }]
@@ -161,11 +161,11 @@ describe('what is sent', () => {
     const name = 'a\\u{202e}</td>'
     expect(stream.lock).toMatchObject({
       groups: {
-        said: 'Groups',
         rows: [
-          { id: '', cells: ['–', '1', '', '1', '0'] },
           { id: odd, cells: [name, '1', '1', '1', '1'] },
+          { id: '', cells: ['–', '1', '', '1', '0'] },
         ],
+        more: 0,
       },
       shared: { holders: [{ holder: 'web-0', group: name }, { holder: 'web-1' }] },
       queue: [{ waiter: 'web-2', group: name, why: 'group' }],
@@ -173,11 +173,17 @@ describe('what is sent', () => {
     expect(stream.lock?.shared?.holders[1]).not.toHaveProperty('group')
 
     const many = Array.from({ length: 1_200 }, (_, i) => ({ group: `t${i}`, taken: 1, weight: 1, waiting: 1 }))
-    const view = viewOf({ open: key, kind: 'semaphore' })
-    const open = openOf(picture(groupsSeen(key, many)), view, new Memory())
-    expect(open?.groups?.said).toBe('Groups, the first 100 of 1,200 by name')
-    expect(open?.groups?.rows).toHaveLength(100)
-    expect(open?.queue[0]).toMatchObject({ why: 'turn', expected: '12s' })
+    const openBy = (query: Record<string, string>) =>
+      openOf(picture(groupsSeen(key, many)), viewOf({ open: key, kind: 'semaphore', ...query }), new Memory())
+    expect(openBy({})?.groups).toMatchObject({ rows: { length: 100 }, more: 1_100 })
+    expect(openBy({ groups: '1200' })?.groups).toMatchObject({ rows: { length: 1_200 }, more: 0 })
+    expect(openBy({})?.queue[0]).toMatchObject({ why: 'turn', expected: '12s' })
+    const one = openBy({ within: 'T1199' })
+    expect(one).toMatchObject({ groups: { rows: [{ id: 't1199' }], more: 0 }, queue: [{ group: 't1199' }], more: 0 })
+    expect(one?.shared).toMatchObject({
+      said: expect.stringMatching(/; 1,200 groups, 0 full$/),
+      holders: { length: 1 },
+    })
   })
 })
 
