@@ -63,9 +63,13 @@ export class Quorum implements Backend, Electorate {
     this.majority = Math.floor(sources.length / 2) + 1
     this.#floor = new Floor(now, sources.length, () => this.#readClocks())
     this.#openings = new Openings(now, this.majority)
-    this.members = sources.map((source, i) => {
-      const server = new Server(source, settings, clock, this.#listenTo(i), this.ids)
-      const name = `server ${i + 1} of ${sources.length} (${addressOf(server.commands.redis)})`
+    const servers = sources.map((source, i) => new Server(source, settings, clock, this.#listenTo(i), this.ids))
+    const addresses = servers.map(({ commands }) => addressOf(commands.redis))
+    const twice = addresses.find((address, i) => addresses.indexOf(address) !== i)
+    if (twice !== undefined)
+      throw new LockArgumentError('redis', `an array with ${twice} twice`, 'servers at different addresses')
+    this.members = servers.map((server, i) => {
+      const name = `server ${i + 1} of ${servers.length} (${addresses[i]})`
       const eligibility = new Eligibility(clock, settings.lease, {
         changed: () => this.#changed(),
         twin: runs =>
