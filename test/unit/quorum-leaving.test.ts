@@ -45,3 +45,37 @@ test('I5: another attempt waits for the leave, though a server that had refused 
   await new Promise(setImmediate)
   expect(sent.slice(3)).toEqual(['vote 1', 'vote 2'])
 })
+
+/**
+ * A request is under way when the connection is lost. It is sent again on the next one, before the client knows that the
+ * server was restarted meanwhile, and the server votes.
+ */
+// This test fails if `return !ballot.granted && !(this` becomes `return ballot.over && !(this` in
+// src/compose/quorum/ballots.ts.
+test('I1, I2: a vote of a server that does not count is given back, and the server is asked again when it does', async () => {
+  const clock = new FakeClock()
+  const sent: string[] = []
+  const server = { ...member, counts: false }
+  const granted = { granted: true, token: 1_000, deadline: clock.now() + 30_000, via: 'immediate' } as const
+  const places = [server, member, member].map((member, i) => ({
+    member,
+    kind: { leave: async () => void sent.push(`leave ${i}`) },
+    vote: async () => {
+      sent.push(`vote ${i}`)
+      return granted
+    },
+  }))
+  let later = () => {}
+  const { ballots } = quorumOver(places, clock)
+  const ballot = ballots.of(claim)
+  ballots.ask(ballot, 0, 'try', 0)
+  server.whenReady = (_, _wanted, turn) => {
+    later = turn
+  }
+  await new Promise(setImmediate)
+  expect([sent, ballot.votes()]).toEqual([['vote 0', 'leave 0'], []])
+  server.counts = true
+  later()
+  await new Promise(setImmediate)
+  expect([sent, ballot.votes().length]).toEqual([['vote 0', 'leave 0', 'vote 0'], 1])
+})

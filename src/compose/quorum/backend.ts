@@ -71,7 +71,10 @@ export class Quorum implements Backend, Electorate {
     this.members = servers.map((server, i) => {
       const name = `server ${i + 1} of ${servers.length} (${addresses[i]})`
       const eligibility = new Eligibility(clock, settings.lease, {
-        changed: () => this.#changed(),
+        changed: () => {
+          this.#changed()
+          this.members[i]?.recheck()
+        },
         twin: runs =>
           this.members.find((other, j) => j !== i && other.eligibility.runs.some(id => runs.includes(id)))?.name,
       })
@@ -131,7 +134,7 @@ export class Quorum implements Backend, Electorate {
     })
     const { keys } = places[0]!
     const { waiterTtl, outageTimeout, lease } = this.#settings
-    const ballots = new Ballots(places, this.clock, this.#floor, waiterTtl, {
+    const ballots = new Ballots(places, this.clock, waiterTtl, {
       won: ({ id, key }, grant) => this.#listener.granted(id, grant, keys.of(key).lock),
       denied: (i, error) => {
         ;(this.members[i] as Member).refusal = error
@@ -170,7 +173,7 @@ export class Quorum implements Backend, Electorate {
         pattern,
       )
       const list = { pages, first: undefined as ReturnType<typeof pages.next> | undefined }
-      round.ask(i, () => {
+      round.ask(i, 'answer', () => {
         list.first = pages.next()
         return list.first
       })
@@ -252,9 +255,6 @@ export class Quorum implements Backend, Electorate {
         listener.lost(id, 0)
       },
       unlocked: (lock, by) => {
-        // A caller that was refused gives back the votes that do not count, too. If their messages woke it, it would ask
-        // again at once, and give them back again.
-        if (member().counts === false) return
         said('free', lock, (name, one) => listener.unlocked(name, one), by)
       },
       ends: (lock, ms) => {

@@ -18,7 +18,7 @@ import type { Clock } from '../../clock.ts'
 import { LockClosedError } from '../../errors.ts'
 import type { Claim, Granted, HeartbeatEntry, HoldName, Refused, Vote, VoteMode } from '../../kind.ts'
 import { isFinal } from '../../redis/refusals.ts'
-import { DRIFT, type Floor } from './eligibility.ts'
+import { DRIFT } from './eligibility.ts'
 import type { Member, Place } from './member.ts'
 import { type Electorate, mostOf } from './round.ts'
 import { Seat, type SeatVote } from './seat.ts'
@@ -81,19 +81,17 @@ export class Ballot {
     return this.votes(this.#of.clock.now())
   }
 
-  /** Returns the valid votes for the claim (`SeatVote.counted`) whose leases end after `from`. */
+  /** Returns the valid votes for the claim whose leases end after `from`. */
   votes(from = Number.NEGATIVE_INFINITY): SeatVote[] {
     const votes: SeatVote[] = []
-    for (const [i, { vote }] of this.seats.entries()) {
-      if (vote?.counted && vote.deadline > from && !this.#of.members[i]?.repeats) votes.push(vote)
-    }
+    for (const [i, { vote }] of this.seats.entries())
+      if (vote && this.isValid(vote) && vote.deadline > from && !this.#of.members[i]?.repeats) votes.push(vote)
     return votes
   }
 
-  /** Whether votes that do not count yet leave too few servers for a majority. */
-  get useless(): boolean {
-    const { members, majority } = this.#of
-    return this.seats.filter(({ vote }) => vote && !vote.counted).length > members.length - majority
+  /** Whether the vote counts: once the claim is granted, only if it has the token of the hold. */
+  isValid({ token }: SeatVote): boolean {
+    return !this.granted || token === this.granted.token
   }
 }
 
@@ -111,7 +109,6 @@ export class Ballots implements Electorate {
   readonly members: readonly Member[]
   readonly majority: number
   readonly clock: Clock
-  readonly #floor: Floor
   readonly #waiterTtl: number
   readonly #listener: BallotsListener
   readonly #all = new Map<string, Ballot>()
@@ -120,12 +117,11 @@ export class Ballots implements Electorate {
   /** The releases and withdrawals under way, each with the number of its server. */
   readonly #leaving = new Map<Promise<void>, number>()
 
-  constructor(places: readonly Place[], clock: Clock, floor: Floor, waiterTtl: number, listener: BallotsListener) {
+  constructor(places: readonly Place[], clock: Clock, waiterTtl: number, listener: BallotsListener) {
     this.places = places
     this.members = places.map(({ member }) => member)
     this.majority = Math.floor(places.length / 2) + 1
     this.clock = clock
-    this.#floor = floor
     this.#waiterTtl = waiterTtl
     this.#listener = listener
   }
@@ -161,9 +157,9 @@ export class Ballots implements Electorate {
   // The requests of a claim.
 
   /**
-   * Sends a request of the claim to the server, after all earlier ones. If the server cannot be reached, a request of a
-   * new call is kept back until it can, and dropped as soon as no caller wants the claim any more. `answered` receives the
-   * answer, or the error.
+   * Sends a request of the claim to the server, after all earlier ones. An attempt is kept back while the server cannot
+   * be asked for a vote (`Member.whenReady`), and dropped as soon as no caller wants the claim any more. `answered`
+   * receives the answer, or the error.
    */
   ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: VoteAnswer) => void): void {
     const seat = ballot.seats[server] as Seat
@@ -178,9 +174,8 @@ export class Ballots implements Electorate {
       // nothing would take that grant back (I7).
       if (ballot.over) return failed(new Error('the caller no longer waits for the lock, so the server is not asked'))
       seat.busy = true
-      if ((mode !== 'try' && mode !== 'queue') || !member.outOfReach)
-        return this.#send(ballot, server, mode, floor, answered)
-      member.keep(seat, error => {
+      if (mode !== 'try' && mode !== 'queue') return this.#send(ballot, server, mode, floor, answered)
+      member.whenReady(seat, 'vote', error => {
         if (!error) return this.#send(ballot, server, mode, floor, answered)
         seat.free(error)
         failed(error)
@@ -195,8 +190,10 @@ export class Ballots implements Electorate {
     if (!member.rejects) seat.happens('asks')
     const sent = this.clock.now()
     const settled = (answer: VoteAnswer) => {
+      const young = !(answer instanceof Error) && answer?.granted && this.#isYoung(ballot, server)
       this.#answered(ballot, server, answer, mode, sent)
-      answered?.(answer)
+      if (young && !ballot.over) this.ask(ballot, server, mode, floor, answered)
+      else answered?.(answer)
       seat.free(answer instanceof Error ? answer : undefined)
       this.changed(ballot)
       this.#forget(ballot)
@@ -220,7 +217,7 @@ export class Ballots implements Electorate {
     }
     ;(this.members[server] as Member).refusal = undefined
     if (answer?.granted) {
-      if (mode === 'queue' && answer.via !== 'reentry') seat.ticket ??= answer.token
+      if (mode === 'queue' && answer.via !== 'reentry' && !this.#isYoung(ballot, server)) seat.ticket ??= answer.token
       if (answer.token > seat.lost) this.voted(ballot, server, answer, { confirms: !attempt })
     } else if (answer) {
       if (mode === 'queue') seat.ticket = Number(answer.ticket)
@@ -244,9 +241,8 @@ export class Ballots implements Electorate {
     // hold (I5): if the server does not know the script of the release yet, the release is sent again, behind the `leave`.
     if (seat.state === 'leaving') return
     seat.happens('grants')
-    if (ballot.over) return void this.leave(ballot, server).catch(() => {})
+    if (ballot.over || this.#isYoung(ballot, server)) return void this.leave(ballot, server).catch(() => {})
     const { vote } = seat
-    const { epoch, counts } = this.members[server] as Member
     const now = this.clock.now()
     const asked = grant.deadline - lease * DRIFT
     const { token } = grant
@@ -257,11 +253,15 @@ export class Ballots implements Electorate {
       via: vote && (vote.token === token || confirms) ? vote.via : grant.via,
       deadline: vote && grant.ends !== undefined ? confirmedDeadline(vote, grant.ends, asked, now) : asked,
       at: now,
-      epoch,
-      counted: ballot.granted
-        ? token === ballot.granted.token
-        : (vote?.counted === true && vote.epoch === epoch) || counts === true,
     }
+  }
+
+  /**
+   * Whether a vote of the server for the claim would not count. A server that was restarted after it had been asked may have
+   * forgotten a holder, or a larger token (I1, I2). But any server may have a hold that is granted.
+   */
+  #isYoung(ballot: Ballot, server: number): boolean {
+    return !ballot.granted && !(this.members[server] as Member).counts
   }
 
   /** Records that the server has refused the claim, or queued it at `position`. */
@@ -308,7 +308,6 @@ export class Ballots implements Electorate {
   // The election.
 
   changed(ballot: Ballot): void {
-    this.#askYoung(ballot)
     this.#elect(ballot)
     // A vote that arrives after the grant may have another token, which is replaced.
     if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)
@@ -344,21 +343,18 @@ export class Ballots implements Electorate {
     }
   }
 
-  /**
-   * Grants a claim although the leases of some of its votes have ended. The deadline of the grant shows whether the
-   * leases of a majority still run.
-   */
-  grantLapsed(ballot: Ballot): void {
-    const votes = ballot.votes()
-    this.#grant(ballot, commonToken(votes, this.majority), ballot.until, votes)
-  }
-
   #grant(ballot: Ballot, token: number, deadline: number, votes: readonly SeatVote[]): void {
     const via = (['reentry', 'expiry', 'handoff'] as const).find(each => votes.some(vote => vote.via === each))
     ballot.granted = { granted: true, token, deadline, via: via ?? 'immediate' }
     ballot.putBack = ballot.looks = 0
     ballot.awaitsUntil = undefined
-    for (const { vote } of ballot.seats) if (vote) vote.counted = vote.token === token
+    // A server whose votes do not count yet may have the hold.
+    for (const [i, seat] of ballot.seats.entries()) {
+      const member = this.members[i] as Member
+      if (member.outOfReach || !member.drop(seat)) continue
+      seat.free()
+      this.ask(ballot, i, 'same', token)
+    }
   }
 
   /**
@@ -442,40 +438,6 @@ export class Ballots implements Electorate {
       this.clock.after(SHARING, () => this.changed(ballot))
     }
     return ballot.awaitsUntil > now
-  }
-
-  /**
-   * Makes early votes valid once the votes of their servers count. A vote is early if the server gave it while its
-   * votes did not count (`Eligibility`). This method first renews the vote, because most of its lease may have passed.
-   * Then it raises the token of the vote to the floor. This is necessary because the server may have lost its data: the
-   * token of the vote may be smaller than a token that the server had issued before (I2). Meanwhile a heartbeat may make
-   * the vote valid, too. But from now on, the claim is granted with no smaller token than the floor: the server would
-   * soon replace it, and a nested call would find no majority with the hold's token.
-   */
-  #askYoung(ballot: Ballot): void {
-    if (ballot.over || ballot.granted) return
-    const { claim, seats } = ballot
-    for (const [i, seat] of seats.entries()) {
-      const { vote, busy } = seat
-      const { epoch, counts, eligibility } = this.members[i] as Member
-      if (!vote || vote.counted || !counts) continue
-      if (vote.epoch === epoch && eligibility.countedAt(vote.at)) {
-        vote.counted = true
-        continue
-      }
-      const floor = this.#floor.next
-      // The floor is unknown while no server's clock has been read. Once one has been read, `changed` is called again.
-      if (busy || floor === 0) continue
-      ballot.raised = Math.max(ballot.raised, floor)
-      seat.busy = true
-      const { kind } = this.places[i] as Place
-      const raise = () => {
-        // Next, before all that waits for the server.
-        seat.nextWhenFree(() => this.ask(ballot, i, 'raise', floor))
-        seat.free()
-      }
-      kind.renew([{ hold: { key: claim.key, id: claim.id }, token: vote.token, ms: claim.lease }]).then(raise, raise)
-    }
   }
 
   // The end of a claim.

@@ -118,7 +118,7 @@ export class QuorumInspection implements Inspection<LockState> {
         answered += 1
       }
       if (how.late) round.expect(i, asking())
-      else round.ask(i, asking)
+      else round.ask(i, 'answer', asking)
     }
     await round.settled()
     return [...answers]

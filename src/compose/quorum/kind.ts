@@ -3,7 +3,6 @@
  * hold. It has no scripts of its own: each method of `Kind` asks every server in a round (round.ts), and the ballots
  * (ballots.ts) put the answers together. This file has the calls that wait for an outcome.
  */
-import type { Timer } from '../../clock.ts'
 import type {
   Claim,
   Granted,
@@ -59,7 +58,7 @@ interface Asked extends RenewalRequest {
 }
 
 export interface Terms {
-  /** For how long a call waits for servers whose votes do not count yet, in ms (`Eligibility`). */
+  /** As in `QuorumInspection`. */
   readonly patience: number
   /** The longest lease, in ms. */
   readonly longestLease: number
@@ -74,7 +73,6 @@ export class QuorumKind implements Kind<LockState> {
   readonly #ballots: Ballots
   readonly #waiters: Waiters
   readonly #floor: Floor
-  readonly #patience: number
   /**
    * Attempts that pause before they ask the servers again. `left` becomes true if the claim is taken back during the
    * pause. The attempt must then not ask again (I7).
@@ -85,7 +83,6 @@ export class QuorumKind implements Kind<LockState> {
     this.#ballots = ballots
     this.#waiters = waiters
     this.#floor = floor
-    this.#patience = patience
     this.longestLease = longestLease
     this.inspection = new QuorumInspection(ballots, patience)
   }
@@ -128,7 +125,7 @@ export class QuorumKind implements Kind<LockState> {
     // An earlier grant of this claim came too late to be used, so the caller asks again.
     if (ballot.granted && ballot.until <= this.#ballots.clock.now()) ballot.granted = undefined
     try {
-      return await new Attempt(this.#ballots, ballot, mode, this.#floor.next, this.#patience).outcome
+      return await new Attempt(this.#ballots, ballot, mode, this.#floor.next).outcome
     } catch (error) {
       this.#putBack(claim)
       throw error
@@ -299,7 +296,7 @@ export class QuorumKind implements Kind<LockState> {
         if (typeof until === 'number') {
           const grant = { granted: true, token: vote.token, via: vote.via, deadline: until } as const
           ballots.voted(hold.ballot!, server, grant, { lease: Math.max(hold.ms, until - clock.now()) })
-          if (seat.vote?.counted) hold.prolonged += 1
+          if (seat.vote && hold.ballot!.isValid(seat.vote)) hold.prolonged += 1
         } else if (vote.at < sent) {
           seat.lose()
           if (until === 'replaced') replaced(hold)
@@ -399,60 +396,49 @@ interface Attempted {
  *   refused    no majority can vote for the claim any more, and a majority has answered
  *   an error   so many servers have failed that no majority can answer
  *
- * A vote that does not count yet (`Eligibility`) is neither an answer nor a failure. The attempt waits for it only until a
- * majority of other servers has answered. If one of these has refused, the lock is taken.
+ * A server whose votes do not count yet (`Eligibility`) is not asked until they do. Meanwhile the others decide.
  */
 class Attempt implements Question {
   readonly outcome: Promise<Attempted>
   readonly #ballots: Ballots
   readonly #ballot: Ballot
   readonly #mode: 'try' | 'queue'
-  readonly #patience: number
   readonly #round: Round
   readonly #answers: (VoteAnswer | undefined)[]
-  readonly #judge: () => void
+  readonly #judge = () => this.#round.judge()
   #resolve!: (outcome: Attempted) => void
   #reject!: (error: Error) => void
-  /** Whether servers have been asked again because their votes had lapsed before the claim was granted. */
-  #askedAgain = false
-  #counting: Timer | undefined
 
-  constructor(ballots: Ballots, ballot: Ballot, mode: 'try' | 'queue', floor: number, patience: number) {
+  constructor(ballots: Ballots, ballot: Ballot, mode: 'try' | 'queue', floor: number) {
     this.#ballots = ballots
     this.#ballot = ballot
     this.#mode = mode
-    this.#patience = patience
     this.#answers = ballot.seats.map(() => undefined)
     this.#round = new Round(ballots, this)
     this.outcome = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
     })
-    this.#judge = () => {
-      this.#askLapsed()
-      this.#round.judge()
-    }
     ballot.attempts.add(this.#judge)
-    for (const i of ballot.seats.keys()) this.#ask(i, floor)
-  }
-
-  #ask(server: number, floor: number): void {
-    this.#answers[server] = undefined
-    this.#ballots.ask(this.#ballot, server, this.#mode, floor, answer => {
-      this.#answers[server] = answer
-    })
+    for (const i of ballot.seats.keys()) {
+      ballots.ask(ballot, i, mode, floor, answer => {
+        this.#answers[i] = answer
+      })
+    }
   }
 
   /** `agreeing`: how many servers have voted and are asked to change the token of their vote. */
   get #votes(): { voted: number; agreeing: number; open: number; refused: number; failed: number } {
     const votes = { voted: 0, agreeing: 0, open: 0, refused: 0, failed: 0 }
-    for (const [i, { vote, busy }] of this.#ballot.seats.entries()) {
+    const now = this.#ballots.clock.now()
+    for (const [i, seat] of this.#ballot.seats.entries()) {
+      const { vote, busy } = seat
       const member = this.#ballots.members[i] as Member
       const answer = this.#answers[i]
       if (vote && busy) votes.agreeing += 1
-      if (busy ? vote || !answer : !vote && !answer) votes.open += member.up && !this.#round.late ? 1 : 0
-      else if (vote?.counted) votes.voted += 1
-      else if (vote) votes.failed += member.repeats || !this.#awaits(member) ? 1 : 0
+      if (busy ? vote || !answer : !vote && !answer)
+        votes.open += member.up && !this.#round.late && !member.keeps(seat) ? 1 : 0
+      else if (vote && vote.deadline > now && !member.repeats) votes.voted += 1
       else if (answer instanceof Error) votes.failed += 1
       else votes.refused += 1
     }
@@ -468,48 +454,15 @@ class Attempt implements Question {
     const { majority } = this.#ballots
     if (this.#ballot.granted || this.#ballot.over) return 'over'
     const { voted, open } = this.#votes
-    // A majority has voted, but the claim is not granted: the servers have to agree, or some leases have ended.
+    // A majority has voted, but the claim is not granted: the servers have to agree.
     if (voted >= majority) return 'waits'
     return enough && voted + open < majority ? 'over' : 'open'
-  }
-
-  /**
-   * Returns whether the attempt waits until the votes of this server count. If it waits, this method also sets a timer
-   * that looks again.
-   */
-  #awaits({ eligibility }: Member): boolean {
-    const { clock } = this.#ballots
-    const left = this.#round.begun + this.#patience - clock.now()
-    if (left <= 0) return false
-    this.#counting ??= clock.after(Math.max(1, Math.min(left, eligibility.wait)), () => {
-      this.#counting = undefined
-      // Votes that count by now are made valid first (`Ballots.#askYoung`).
-      this.#ballots.changed(this.#ballot)
-    })
-    return true
-  }
-
-  /** Asks servers again whose votes have lapsed while other answers were awaited. */
-  #askLapsed(): void {
-    const { majority, clock } = this.#ballots
-    const { granted, over, seats } = this.#ballot
-    const now = clock.now()
-    const lapsed = [...seats.keys()].filter(i => (seats[i]?.vote?.deadline ?? now + 1) <= now)
-    if (granted || over || lapsed.length === 0 || this.#votes.voted < majority) return
-    // Servers are asked again only once. If the lease is shorter than the round trip, each new vote would lapse as well.
-    if (this.#askedAgain) return this.#ballots.grantLapsed(this.#ballot)
-    this.#askedAgain = true
-    for (const i of lapsed) {
-      seats[i]?.lose()
-      this.#ask(i, 0)
-    }
   }
 
   /** Called by the round when it is over. */
   ended(enough: boolean): void {
     const ballot = this.#ballot
     const { majority, members } = this.#ballots
-    this.#counting?.cancel()
     ballot.attempts.delete(this.#judge)
     if (ballot.granted) {
       ballot.reported = true
@@ -532,14 +485,11 @@ class Attempt implements Question {
 
   #fail(): void {
     const { members } = this.#ballots
-    const { claim, seats } = this.#ballot
     const reasons = members.map((member, i) => {
       const answer = this.#answers[i]
-      if (answer instanceof Error) return answer
-      const { vote } = seats[i] as Seat
-      return answer && (!vote || vote.counted) ? undefined : reasonOf(member)
+      return answer instanceof Error ? answer : answer ? undefined : reasonOf(member)
     })
-    tellOutcome(claim, 'failed')
+    tellOutcome(this.#ballot.claim, 'failed')
     this.#reject(noMajority(reasons))
   }
 }
