@@ -22,7 +22,7 @@ import { Ballots } from './ballots.ts'
 import { Eligibility, Floor } from './eligibility.ts'
 import { QuorumKind } from './kind.ts'
 import { kindOf, Member, noMajority, type Place } from './member.ts'
-import { type Electorate, Round } from './round.ts'
+import { type Electorate, majorityOf, Round } from './round.ts'
 import { Waiters } from './waiters.ts'
 
 /** A problem of a server is reported if it lasts for this many ms. */
@@ -157,7 +157,7 @@ export class Quorum implements Backend, Electorate {
       isSubscribed,
       subscribe: (key, channel) => {
         const hearing = each.map(channels => channels.subscribe(key, channel) ?? Promise.resolve())
-        return isSubscribed(key, channel) ? undefined : this.#heard(hearing)
+        return isSubscribed(key, channel) ? undefined : majorityOf(this, hearing)
       },
       unsubscribe: (key, channel) => {
         for (const channels of each) channels.unsubscribe(key, channel)
@@ -196,13 +196,6 @@ export class Quorum implements Backend, Electorate {
       }
     }
     if (errors.filter(Boolean).length > this.members.length - this.majority) throw noMajority(errors)
-  }
-
-  /** Resolves when a majority of the servers has confirmed the subscription. */
-  async #heard(hearing: readonly Promise<void>[]): Promise<void> {
-    const round = new Round(this, { verdict: enough => (enough ? 'over' : 'open') })
-    for (const [i, each] of hearing.entries()) round.expect(i, each)
-    await round.settled()
   }
 
   #readClocks(): void {

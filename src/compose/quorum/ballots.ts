@@ -20,7 +20,7 @@ import type { Claim, Granted, HeartbeatEntry, HoldName, Refused, Vote, VoteMode 
 import { isFinal } from '../../redis/refusals.ts'
 import { DRIFT } from './eligibility.ts'
 import type { Member, Place } from './member.ts'
-import { type Electorate, mostOf } from './round.ts'
+import { type Electorate, majorityOf } from './round.ts'
 import { Seat, type SeatVote } from './seat.ts'
 
 /**
@@ -57,9 +57,7 @@ export class Ballot {
   awaitsUntil: number | undefined
   /** The claim's ticket in the servers' queues; undefined: the claim is not queued. */
   ticket: string | undefined
-  /** How often this client has given the claim's votes back, because they were too few. */
-  putBack = 0
-  /** How often this client has asked all servers for more votes since it last gave votes back. */
+  /** How often this client has asked all servers for more votes (waiters.ts). */
   looks = 0
 
   constructor(claim: Claim, of: Electorate) {
@@ -237,11 +235,11 @@ export class Ballots implements Electorate {
     { lease = ballot.claim.lease, confirms = false }: { lease?: number; confirms?: boolean } = {},
   ): void {
     const seat = ballot.seats[server] as Seat
-    // What ends the claim here also ends this grant. A separate `leave` could make the release report that there was no
+    // What ends the claim here already also ends this grant. A separate `leave` could make the release report that there was no
     // hold (I5): if the server does not know the script of the release yet, the release is sent again, behind the `leave`.
-    if (seat.state === 'leaving') return
     seat.happens('grants')
-    if (ballot.over || this.#isYoung(ballot, server)) return void this.leave(ballot, server).catch(() => {})
+    if (seat.leaving || ballot.over || this.#isYoung(ballot, server))
+      return void this.leave(ballot, server).catch(() => {})
     const { vote } = seat
     const now = this.clock.now()
     const asked = grant.deadline - lease * DRIFT
@@ -346,7 +344,7 @@ export class Ballots implements Electorate {
   #grant(ballot: Ballot, token: number, deadline: number, votes: readonly SeatVote[]): void {
     const via = (['reentry', 'expiry', 'handoff'] as const).find(each => votes.some(vote => vote.via === each))
     ballot.granted = { granted: true, token, deadline, via: via ?? 'immediate' }
-    ballot.putBack = ballot.looks = 0
+    ballot.looks = 0
     ballot.awaitsUntil = undefined
     // A server whose votes do not count yet may have the hold.
     for (const [i, seat] of ballot.seats.entries()) {
@@ -448,7 +446,7 @@ export class Ballots implements Electorate {
     this.changed(ballot)
     const left = ballot.seats.map((_, i) => this.leave(ballot, i))
     this.#forget(ballot)
-    return mostOf(left, this.majority)
+    return majorityOf(this, left)
   }
 
   /** Records that no caller wants the claim any more. */
@@ -464,13 +462,7 @@ export class Ballots implements Electorate {
    * I8).
    */
   endLost(ballot: Ballot): void {
-    const ended = new Promise<void>(resolve => {
-      this.clock.after(0, () => {
-        this.end(ballot).catch(() => {})
-        resolve()
-      })
-    })
-    for (const i of this.places.keys()) this.#follow(ended.then(), i)
+    this.clock.after(0, () => this.end(ballot).catch(() => {}))
   }
 
   /**
@@ -544,6 +536,8 @@ export class Ballots implements Electorate {
    * connected, or that have refused the latest attempt to take a claim back.
    */
   async rest(): Promise<void> {
+    // By then, `endLost` has begun to take lost holds back.
+    await new Promise<void>(resolve => this.clock.after(0, resolve))
     for (;;) {
       const under = [...this.#leaving].filter(([, server]) => this.members[server]?.up)
       if (under.length === 0) return

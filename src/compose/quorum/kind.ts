@@ -15,7 +15,6 @@ import type {
   Released,
   RenewalRequest,
   Renewed,
-  VoteMode,
 } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import { type Outcome, settle } from '../../outcome.ts'
@@ -53,6 +52,8 @@ interface Asked extends RenewalRequest {
   readonly ballot: Ballot | undefined
   /** How many servers have prolonged the hold in this round. */
   prolonged: number
+  /** Whether a server has the hold with another token, which is being replaced. */
+  differs: boolean
   /** If a majority has prolonged the hold, it lasts until this time at least, in monotonic ms. */
   readonly least: number
 }
@@ -73,11 +74,6 @@ export class QuorumKind implements Kind<LockState> {
   readonly #ballots: Ballots
   readonly #waiters: Waiters
   readonly #floor: Floor
-  /**
-   * Attempts that pause before they ask the servers again. `left` becomes true if the claim is taken back during the
-   * pause. The attempt must then not ask again (I7).
-   */
-  readonly #pausing = new Set<{ readonly id: string; left: boolean }>()
 
   constructor(ballots: Ballots, waiters: Waiters, floor: Floor, { patience, longestLease }: Terms) {
     this.#ballots = ballots
@@ -94,53 +90,51 @@ export class QuorumKind implements Kind<LockState> {
 
   async #try(claim: Claim): Promise<Granted | Refused> {
     const { clock } = this.#ballots
+    const ballot = this.#ballots.of(claim)
     for (let attempt = 1; ; attempt++) {
       const begun = clock.now()
-      const { answer, split } = await this.#attempt(claim, 'try')
+      const { answer, split } = await this.#attempt(ballot, 'try')
       if (answer.granted) return answer
-      this.#putBack(claim)
+      const again = split && attempt < SPLIT.attempts
+      this.#putBack(ballot, again)
       if (!split) return answer
       const { least, most } = SPLIT.pause
       const first = Math.max(least, Math.min(clock.now() - begun, most))
       const pause = first * 2 ** (attempt - 1) * (0.5 + Math.random())
       // This was the last attempt of this call. A caller that waits for the lock calls again after `ttl` ms.
-      if (attempt === SPLIT.attempts) return { ...answer, ttl: Math.max(answer.ttl, 2 * pause) }
-      const pausing = { id: claim.id, left: false }
-      this.#pausing.add(pausing)
+      if (!again) return { ...answer, ttl: Math.max(answer.ttl, 2 * pause) }
       await new Promise<void>(resolve => clock.after(pause, resolve))
-      this.#pausing.delete(pausing)
-      if (pausing.left) return answer
+      // The claim was taken back during the pause (I7).
+      if (ballot.over) return answer
     }
   }
 
   async #join(claim: Claim): Promise<Granted | Refused> {
-    const { answer } = await this.#attempt(claim, 'queue')
-    const ballot = this.#ballots.get(claim.id)
-    if (!answer.granted && ballot && !ballot.over) this.#ballots.changed(ballot)
+    const ballot = this.#ballots.of(claim)
+    const { answer } = await this.#attempt(ballot, 'queue')
+    if (!answer.granted && !ballot.over) this.#ballots.changed(ballot)
     return answer
   }
 
-  async #attempt(claim: Claim, mode: 'try' | 'queue'): Promise<Attempted> {
-    const ballot = this.#ballots.of(claim)
+  async #attempt(ballot: Ballot, mode: 'try' | 'queue'): Promise<Attempted> {
     // An earlier grant of this claim came too late to be used, so the caller asks again.
     if (ballot.granted && ballot.until <= this.#ballots.clock.now()) ballot.granted = undefined
     try {
       return await new Attempt(this.#ballots, ballot, mode, this.#floor.next).outcome
     } catch (error) {
-      this.#putBack(claim)
+      this.#putBack(ballot)
       throw error
     }
   }
 
   /**
-   * Takes the claim back after a call has ended without a grant, unless the claim is queued or another call still waits
-   * for it.
+   * Takes the claim back after an attempt has ended without a grant, unless the claim is queued or another call still waits
+   * for it. `again`: there will be another attempt.
    */
-  #putBack({ id }: Claim): void {
-    const ballot = this.#ballots.get(id)
-    if (ballot && ballot.attempts.size === 0 && !ballot.granted && ballot.ticket === undefined) {
-      this.#ballots.end(ballot).catch(() => {})
-    }
+  #putBack(ballot: Ballot, again = false): void {
+    if (ballot.over || ballot.attempts.size > 0 || ballot.granted || ballot.ticket !== undefined) return
+    if (again) for (const i of ballot.seats.keys()) this.#ballots.leave(ballot, i).catch(noResult)
+    else this.#ballots.end(ballot).catch(noResult)
   }
 
   tend(_key: string, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply> {
@@ -152,7 +146,6 @@ export class QuorumKind implements Kind<LockState> {
   }
 
   async giveBack({ id }: HoldName): Promise<void> {
-    for (const pausing of this.#pausing) if (pausing.id === id) pausing.left = true
     const ballot = this.#ballots.get(id)
     if (ballot) await this.#ballots.end(ballot)
   }
@@ -205,6 +198,7 @@ export class QuorumKind implements Kind<LockState> {
       ...each,
       ballot: ballots.get(each.hold.id),
       prolonged: 0,
+      differs: false,
       least: clock.now() + each.ms * LEAST,
     }))
     // A server may lose the hold after it has prolonged it, as by a forced release. So `prolonged` alone decides nothing.
@@ -220,14 +214,11 @@ export class QuorumKind implements Kind<LockState> {
         return ends.length > 0 ? Math.min(PATIENCE.most, left * PATIENCE.fraction) : undefined
       },
     })
-    /** For each hold, the servers that have granted it again, with a token that this client does not know. */
-    const anew: number[][] = holds.map(() => [])
     for (const i of places.keys()) {
       const at = (hold: Asked) => (hold.ballot?.granted ? hold.ballot.seats[i] : undefined)
       const [free, busy]: [Asked[], Asked[]] = [[], []]
       for (const hold of holds) if (at(hold)?.busy || at(hold)?.vote) (at(hold)?.busy ? busy : free).push(hold)
-      const replaced = (hold: Asked) => anew[holds.indexOf(hold)]?.push(i)
-      const prolonged = this.#prolong(i, free, replaced)
+      const prolonged = this.#prolong(i, free)
       // A vote that is on its way may never come. So the time limit of the round begins without it.
       if (busy.some(hold => !at(hold)?.vote)) prolonged.then(() => round.partly(i), noResult)
       const late = busy.map(
@@ -235,7 +226,7 @@ export class QuorumKind implements Kind<LockState> {
           new Promise<void>((resolve, reject) => {
             at(hold)?.whenFree(error => {
               if (error || !at(hold)?.vote) return error ? reject(error) : resolve()
-              this.#prolong(i, [hold], replaced).then(resolve, reject)
+              this.#prolong(i, [hold]).then(resolve, reject)
             })
           }),
       )
@@ -245,14 +236,13 @@ export class QuorumKind implements Kind<LockState> {
       )
     }
     await round.over
-    const settled = await Promise.all(holds.map(({ ballot }, i) => ballot && this.#settle(ballot, anew[i]!)))
     const undecided = holds.filter(hold => !decided(hold))
     // If a server does not answer, another server may join the hold and prolong it instead.
     const joining = undecided.map(({ ballot }) => this.#joinLate(ballot as Ballot))
-    // Correcting a token does not prolong the lease, and neither does joining. So the servers are asked again.
-    // If all servers have answered, a vote has come since the round has ended.
+    // Correcting a token does not prolong the lease, and neither does joining. So the servers are asked again, as soon as
+    // they have answered that. If all servers have answered, a vote has come since the round has ended.
     const answered = round.missing.every(reason => reason === undefined)
-    const changed = answered || [...settled, ...joining].some(Boolean)
+    const changed = answered || joining.some(Boolean) || undecided.some(({ differs }) => differs)
     if (undecided.length > 0 && rounds > 1 && changed) return this.renew(asked, rounds - 1)
     const renewed = holds.map((hold): Renewed => {
       const { ballot } = hold
@@ -276,8 +266,11 @@ export class QuorumKind implements Kind<LockState> {
     return ballot.votes().length + coming
   }
 
-  /** Asks the server to prolong these holds, for which it has voted. `replaced`: it has the hold with another token. */
-  async #prolong(server: number, some: readonly Asked[], replaced: (hold: Asked) => void): Promise<void> {
+  /**
+   * Asks the server to prolong these holds, for which it has voted. If it has one with another token, that token is
+   * replaced. It has another one if it has granted the hold again, or if the majority has agreed on a token since it voted.
+   */
+  async #prolong(server: number, some: readonly Asked[]): Promise<void> {
     if (some.length === 0) return
     const ballots = this.#ballots
     const { clock } = ballots
@@ -297,10 +290,14 @@ export class QuorumKind implements Kind<LockState> {
           const grant = { granted: true, token: vote.token, via: vote.via, deadline: until } as const
           ballots.voted(hold.ballot!, server, grant, { lease: Math.max(hold.ms, until - clock.now()) })
           if (seat.vote && hold.ballot!.isValid(seat.vote)) hold.prolonged += 1
+          else hold.differs = true
         } else if (vote.at < sent) {
           seat.lose()
-          if (until === 'replaced') replaced(hold)
-          else seat.goneAt = clock.now()
+          if (until !== 'replaced') seat.goneAt = clock.now()
+          else {
+            hold.differs = true
+            ballots.ask(hold.ballot!, server, 'raise', hold.token)
+          }
         }
       }
     } catch (error) {
@@ -310,38 +307,6 @@ export class QuorumKind implements Kind<LockState> {
       for (const seat of seats) seat.free(failure)
       for (const { ballot } of some) ballots.changed(ballot!)
     }
-  }
-
-  /**
-   * Writes the token of the hold to the servers that have the hold with another token, because a vote with another
-   * token does not count. Waits for the answers. Resolves to true if there was such a server. A server has another
-   * token for one of two reasons. Either it has granted the hold again, with a token that this client does not know
-   * (`anew`). Or it had voted with that token before the majority agreed on the token of the hold.
-   */
-  async #settle(ballot: Ballot, anew: readonly number[]): Promise<boolean> {
-    const token = ballot.granted?.token
-    if (token === undefined) return false
-    await this.#askUntilHeld(ballot, anew, 'raise', token)
-    const other = ballot.seats.flatMap(({ vote }, i) => (vote && vote.token !== token ? [i] : []))
-    await this.#askUntilHeld(ballot, other, 'same', token)
-    return anew.length + other.length > 0
-  }
-
-  /** Writes the token to these servers. Resolves when all have answered, or as soon as a majority has the hold. */
-  #askUntilHeld(ballot: Ballot, servers: readonly number[], mode: VoteMode, token: number): Promise<void> {
-    return new Promise(resolve => {
-      let unanswered = servers.length
-      const judge = () => {
-        if (unanswered === 0 || ballot.until > 0) resolve()
-      }
-      for (const i of servers) {
-        this.#ballots.ask(ballot, i, mode, token, () => {
-          unanswered -= 1
-          judge()
-        })
-      }
-      judge()
-    })
   }
 
   /**

@@ -154,17 +154,11 @@ export class Round {
   }
 }
 
-/** Resolves once a majority of `parts` has resolved, and rejects once no majority can resolve any more. */
-export function mostOf(parts: readonly Promise<unknown>[], majority: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let [done, failed] = [0, 0]
-    for (const part of parts) {
-      part.then(
-        () => ++done === majority && resolve(),
-        error => ++failed > parts.length - majority && reject(error),
-      )
-    }
-  })
+/** Resolves when a majority of the servers has answered. `answers`: one for each server. */
+export function majorityOf(of: Electorate, answers: readonly Promise<unknown>[]): Promise<void> {
+  const round = new Round(of, { verdict: enough => (enough ? 'over' : 'open') })
+  for (const [i, answer] of answers.entries()) round.expect(i, answer)
+  return round.settled()
 }
 
 /** Counts the servers on which a hold was ended, and the servers on which the hold was gone already. */

@@ -37,8 +37,7 @@ export class Waiters {
   hope(ballot: Ballot): void {
     if (this.#hoping.has(ballot) || !ballot.seats.some(({ vote }) => vote)) return
     this.#hoping.add(ballot)
-    const looks = Math.max(ballot.putBack, ballot.looks)
-    const pause = Math.min(PATIENCE.longest, PATIENCE.first * 2 ** looks) * (0.5 + Math.random())
+    const pause = Math.min(PATIENCE.longest, PATIENCE.first * 2 ** ballot.looks) * (0.5 + Math.random())
     this.#clock.after(pause, async () => {
       if (this.#lacks(ballot)) await this.#ask(ballot)
       this.#hoping.delete(ballot)
@@ -62,8 +61,6 @@ export class Waiters {
     for (const i of ballot.seats.keys()) round.ask(i, 'vote', () => this.#look(ballot, i))
     // If no majority of the servers has answered, no waiter can get a majority of votes now, and this one keeps its votes.
     if (!(await round.over) || !this.#lacks(ballot)) return
-    ballot.putBack += 1
-    ballot.looks = 0
     const { id, owner } = ballot.claim
     const refusals = ballot.seats.filter(({ vote }, i) => !vote && (round.has(i) || !members[i]?.problem)).length
     for (const [i, { vote, busy }] of ballot.seats.entries()) {
