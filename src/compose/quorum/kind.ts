@@ -259,11 +259,11 @@ export class QuorumKind implements Kind<LockState> {
     return renewed
   }
 
-  /** How many servers have the hold, or are being asked for it. */
+  /** How many servers have the hold, or are being asked for it or for its token. */
   #mayHave(ballot: Ballot): number {
     const { members } = this.#ballots
-    const coming = ballot.seats.filter(({ vote, busy }, i) => !vote && busy && members[i]?.up).length
-    return ballot.votes().length + coming
+    const coming = ballot.seats.filter(({ vote, busy }, i) => busy && !(vote && ballot.isValid(vote)) && members[i]?.up)
+    return ballot.votes().length + coming.length
   }
 
   /**
