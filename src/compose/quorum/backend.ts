@@ -133,7 +133,7 @@ export class Quorum implements Backend, Electorate {
       return { member, vote: vote.bind(made.kind), kind: made.kind, keys: made.keys }
     })
     const { keys } = places[0]!
-    const { waiterTtl, outageTimeout, lease } = this.#settings
+    const { waiterTtl, lease } = this.#settings
     const ballots = new Ballots(places, this.clock, waiterTtl, {
       won: ({ id, key }, grant) => this.#listener.granted(id, grant, keys.of(key).lock),
       denied: (i, error) => {
@@ -143,7 +143,7 @@ export class Quorum implements Backend, Electorate {
       waits: ballot => waiters.hope(ballot),
     })
     const waiters = new Waiters(ballots)
-    const made = new QuorumKind(ballots, waiters, this.#floor, { patience: outageTimeout, longestLease: lease })
+    const made = new QuorumKind(ballots, waiters, this.#floor, lease)
     this.#ballots ??= ballots
     this.#waiters ??= waiters
     return { keys, kind: made as unknown as Made<State>['kind'] }

@@ -24,11 +24,6 @@ import { type Electorate, majorityOf } from './round.ts'
 import { Seat, type SeatVote } from './seat.ts'
 
 /**
- * How long this client waits for missing votes before it grants a claim for which other clients may call too, in ms
- * (`#awaits`).
- */
-const SHARING = 20
-/**
  * The pause between two attempts to take a claim back, in ms. It also passes before a server is asked again after its
  * connection was lost during the `leave`: the `leave` of the old connection may arrive late, and end a new vote.
  */
@@ -53,8 +48,6 @@ export class Ballot {
   token: number | undefined
   /** The largest token that this client has asked servers to write; 0: none. */
   raised = 0
-  /** Until when this client waits for missing votes although a majority has voted, in monotonic ms (`Ballots.#awaits`). */
-  awaitsUntil: number | undefined
   /** The claim's ticket in the servers' queues; undefined: the claim is not queued. */
   ticket: string | undefined
   /** How often this client has asked all servers for more votes (waiters.ts). */
@@ -332,7 +325,7 @@ export class Ballots implements Electorate {
       const ends = agreed.map(({ deadline }) => deadline)
       this.#grant(ballot, token, untilMajority(ends, this.majority), votes)
       tellOutcome(claim, 'granted', before !== undefined)
-    } else if (shared !== undefined || claim.owner === claim.id || !this.#awaits(ballot)) {
+    } else {
       ballot.token = token
       // Servers that are asked to raise their token may have it before they answer. So from now on, a smaller token is
       // no longer granted, although a majority may vote with it: soon no majority would have it.
@@ -345,7 +338,6 @@ export class Ballots implements Electorate {
     const via = (['reentry', 'expiry', 'handoff'] as const).find(each => votes.some(vote => vote.via === each))
     ballot.granted = { granted: true, token, deadline, via: via ?? 'immediate' }
     ballot.looks = 0
-    ballot.awaitsUntil = undefined
     // A server whose votes do not count yet may have the hold.
     for (const [i, seat] of ballot.seats.entries()) {
       const member = this.members[i] as Member
@@ -421,23 +413,6 @@ export class Ballots implements Electorate {
     return [...(this.#sharing.get(sharedBy(claim)) ?? [])].filter(other => other !== ballot)
   }
 
-  /**
-   * Returns whether this client waits for missing votes before it makes the servers agree, for at most SHARING ms. At the
-   * same moment, another client may get the lock for the same owner. All holds of an owner have the same token, so both
-   * clients have to choose the same one. They do so if both know the votes of all servers.
-   */
-  #awaits(ballot: Ballot): boolean {
-    // A connection that is being made for the first time will probably be up soon.
-    const awaited = ({ up, problem, away }: Member) => (up ? !problem : !away)
-    if (!ballot.seats.some(({ vote }, i) => !vote && awaited(this.members[i] as Member))) return false
-    const now = this.clock.now()
-    if (ballot.awaitsUntil === undefined) {
-      ballot.awaitsUntil = now + SHARING
-      this.clock.after(SHARING, () => this.changed(ballot))
-    }
-    return ballot.awaitsUntil > now
-  }
-
   // The end of a claim.
 
   /** Takes the claim back from every server. Resolves once a majority has neither a vote nor a queue entry for it. */
@@ -452,7 +427,7 @@ export class Ballots implements Electorate {
   /** Records that no caller wants the claim any more. */
   finish(ballot: Ballot): void {
     ballot.over = true
-    ballot.granted = ballot.token = ballot.awaitsUntil = ballot.ticket = undefined
+    ballot.granted = ballot.token = ballot.ticket = undefined
     ballot.reported = false
   }
 

@@ -58,13 +58,6 @@ interface Asked extends RenewalRequest {
   readonly least: number
 }
 
-export interface Terms {
-  /** As in `QuorumInspection`. */
-  readonly patience: number
-  /** The longest lease, in ms. */
-  readonly longestLease: number
-}
-
 export class QuorumKind implements Kind<LockState> {
   readonly shared = false
   readonly reentrant = true
@@ -75,12 +68,13 @@ export class QuorumKind implements Kind<LockState> {
   readonly #waiters: Waiters
   readonly #floor: Floor
 
-  constructor(ballots: Ballots, waiters: Waiters, floor: Floor, { patience, longestLease }: Terms) {
+  /** `longestLease`: in ms. */
+  constructor(ballots: Ballots, waiters: Waiters, floor: Floor, longestLease: number) {
     this.#ballots = ballots
     this.#waiters = waiters
     this.#floor = floor
     this.longestLease = longestLease
-    this.inspection = new QuorumInspection(ballots, patience)
+    this.inspection = new QuorumInspection(ballots)
   }
 
   /** Reserves no tokens for hand-offs within the client: a majority would first have to record the new holder. */
@@ -120,7 +114,9 @@ export class QuorumKind implements Kind<LockState> {
     // An earlier grant of this claim came too late to be used, so the caller asks again.
     if (ballot.granted && ballot.until <= this.#ballots.clock.now()) ballot.granted = undefined
     try {
-      return await new Attempt(this.#ballots, ballot, mode, this.#floor.next).outcome
+      return await new Promise<Attempted>((done, failed) => {
+        new Attempt(this.#ballots, ballot, mode, this.#floor.next, { done, failed })
+      })
     } catch (error) {
       this.#putBack(ballot)
       throw error
@@ -364,26 +360,24 @@ interface Attempted {
  * A server whose votes do not count yet (`Eligibility`) is not asked until they do. Meanwhile the others decide.
  */
 class Attempt implements Question {
-  readonly outcome: Promise<Attempted>
+  readonly #to: Outcome<Attempted>
   readonly #ballots: Ballots
   readonly #ballot: Ballot
   readonly #mode: 'try' | 'queue'
   readonly #round: Round
   readonly #answers: (VoteAnswer | undefined)[]
   readonly #judge = () => this.#round.judge()
-  #resolve!: (outcome: Attempted) => void
-  #reject!: (error: Error) => void
+  /** How many servers have voted, and how many may still vote, when it was last judged. */
+  #voted = 0
+  #open = 0
 
-  constructor(ballots: Ballots, ballot: Ballot, mode: 'try' | 'queue', floor: number) {
+  constructor(ballots: Ballots, ballot: Ballot, mode: 'try' | 'queue', floor: number, to: Outcome<Attempted>) {
+    this.#to = to
     this.#ballots = ballots
     this.#ballot = ballot
     this.#mode = mode
     this.#answers = ballot.seats.map(() => undefined)
     this.#round = new Round(ballots, this)
-    this.outcome = new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
-    })
     ballot.attempts.add(this.#judge)
     for (const i of ballot.seats.keys()) {
       ballots.ask(ballot, i, mode, floor, answer => {
@@ -392,36 +386,31 @@ class Attempt implements Question {
     }
   }
 
-  /** `agreeing`: how many servers have voted and are asked to change the token of their vote. */
-  get #votes(): { voted: number; agreeing: number; open: number; refused: number; failed: number } {
-    const votes = { voted: 0, agreeing: 0, open: 0, refused: 0, failed: 0 }
+  count() {
     const now = this.#ballots.clock.now()
+    let [voted, open, answered, failed] = [0, 0, 0, 0]
     for (const [i, seat] of this.#ballot.seats.entries()) {
       const { vote, busy } = seat
       const member = this.#ballots.members[i] as Member
       const answer = this.#answers[i]
-      if (vote && busy) votes.agreeing += 1
-      if (busy ? vote || !answer : !vote && !answer)
-        votes.open += member.up && !this.#round.late && !member.keeps(seat) ? 1 : 0
-      else if (vote && vote.deadline > now && !member.repeats) votes.voted += 1
-      else if (answer instanceof Error) votes.failed += 1
-      else votes.refused += 1
+      // A server that has voted may be asked to change the token of its vote.
+      const awaited = busy ? vote || !answer : !vote && !answer
+      if (awaited && member.up && !this.#round.late && !member.keeps(seat)) open += 1
+      if (!awaited && vote && vote.deadline > now && !member.repeats) voted += 1
+      if (awaited ? vote : vote || !(answer instanceof Error)) answered += 1
+      else if (!awaited) failed += 1
     }
-    return votes
-  }
-
-  count() {
-    const { voted, agreeing, open, refused, failed } = this.#votes
-    return { answered: voted + agreeing + refused, failed, open }
+    this.#voted = voted
+    this.#open = open
+    return { answered, failed, open }
   }
 
   verdict(enough: boolean): 'over' | 'open' | 'waits' {
     const { majority } = this.#ballots
     if (this.#ballot.granted || this.#ballot.over) return 'over'
-    const { voted, open } = this.#votes
     // A majority has voted, but the claim is not granted: the servers have to agree.
-    if (voted >= majority) return 'waits'
-    return enough && voted + open < majority ? 'over' : 'open'
+    if (this.#voted >= majority) return 'waits'
+    return enough && this.#voted + this.#open < majority ? 'over' : 'open'
   }
 
   /** Called by the round when it is over. */
@@ -431,21 +420,21 @@ class Attempt implements Question {
     ballot.attempts.delete(this.#judge)
     if (ballot.granted) {
       ballot.reported = true
-      return this.#resolve({ answer: ballot.granted, split: false })
+      return this.#to.done({ answer: ballot.granted, split: false })
     }
     const refusals = this.#answers.filter((answer): answer is Refused => !!answer && 'sent' in answer)
     // If the caller has given up, other callers of this client rely on a refusal, so there is none without a majority.
     if (ballot.over ? refusals.length < majority : !enough) return this.#fail()
     const answer = merged(refusals, members.length - majority, this.#round.begun)
-    if (ballot.over) return this.#resolve({ answer, split: false })
+    if (ballot.over) return this.#to.done({ answer, split: false })
     // The ticket has to be set before this attempt ends. Other calls may wait for the same claim, and end at the same
     // moment. The last of them would take the claim back from the servers if the claim had no ticket
     // (`QuorumKind.#putBack`).
     if (this.#mode === 'queue')
       ballot.ticket ??= String(Math.max(0, ...ballot.seats.flatMap(({ ticket }) => ticket ?? [])))
-    const split = this.#votes.voted > 0
+    const split = this.#voted > 0
     tellOutcome(ballot.claim, split ? 'split' : 'refused')
-    this.#resolve({ answer: { ...answer, ticket: ballot.ticket ?? answer.ticket }, split })
+    this.#to.done({ answer: { ...answer, ticket: ballot.ticket ?? answer.ticket }, split })
   }
 
   #fail(): void {
@@ -455,7 +444,7 @@ class Attempt implements Question {
       return answer instanceof Error ? answer : answer ? undefined : reasonOf(member)
     })
     tellOutcome(this.#ballot.claim, 'failed')
-    this.#reject(noMajority(reasons))
+    this.#to.failed(noMajority(reasons))
   }
 }
 
