@@ -29,6 +29,6 @@ export function quorumOver(places: readonly unknown[], clock: Clock) {
     waits: ballot => waiters.hope(ballot),
   })
   const waiters = new Waiters(ballots)
-  const kind = new QuorumKind(ballots, waiters, floor, 30_000)
+  const kind = new QuorumKind(ballots, waiters, floor, { lease: 30_000, outageTimeout: 0 })
   return { ballots, waiters, kind }
 }

@@ -133,8 +133,7 @@ export class Quorum implements Backend, Electorate {
       return { member, vote: vote.bind(made.kind), kind: made.kind, keys: made.keys }
     })
     const { keys } = places[0]!
-    const { waiterTtl, lease } = this.#settings
-    const ballots = new Ballots(places, this.clock, waiterTtl, {
+    const ballots = new Ballots(places, this.clock, this.#settings.waiterTtl, {
       won: ({ id, key }, grant) => this.#listener.granted(id, grant, keys.of(key).lock),
       denied: (i, error) => {
         ;(this.members[i] as Member).refusal = error
@@ -143,7 +142,7 @@ export class Quorum implements Backend, Electorate {
       waits: ballot => waiters.hope(ballot),
     })
     const waiters = new Waiters(ballots)
-    const made = new QuorumKind(ballots, waiters, this.#floor, lease)
+    const made = new QuorumKind(ballots, waiters, this.#floor, this.#settings)
     this.#ballots ??= ballots
     this.#waiters ??= waiters
     return { keys, kind: made as unknown as Made<State>['kind'] }

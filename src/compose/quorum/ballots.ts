@@ -255,6 +255,15 @@ export class Ballots implements Electorate {
     return !ballot.granted && !(this.members[server] as Member).counts
   }
 
+  /** Takes a claim that waits back from servers that do not count, so that nothing of it is left there when they do. */
+  #leaveYoung(ballot: Ballot): void {
+    if (ballot.granted || ballot.over) return
+    for (const [i, { state, busy }] of ballot.seats.entries()) {
+      const young = this.members[i]?.counts === false
+      if (young && !busy && state !== 'nothing') this.leave(ballot, i).catch(() => {})
+    }
+  }
+
   /** Records that the server has refused the claim, or queued it at `position`. */
   refused(ballot: Ballot, server: number, { sent, clock }: Pick<Refused, 'sent' | 'clock'>, position = 0): void {
     const seat = ballot.seats[server] as Seat
@@ -299,6 +308,7 @@ export class Ballots implements Electorate {
   // The election.
 
   changed(ballot: Ballot): void {
+    this.#leaveYoung(ballot)
     this.#elect(ballot)
     // A vote that arrives after the grant may have another token, which is replaced.
     if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)

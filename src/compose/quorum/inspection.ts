@@ -19,10 +19,13 @@ const ATTEMPTS = 5
 export class QuorumInspection implements Inspection<LockState> {
   readonly #ballots: Ballots
   readonly #majority: number
+  readonly #patience: number
 
-  constructor(ballots: Ballots) {
+  /** `patience`: a forced release looks the holder up again only in the first half of this time, in ms. */
+  constructor(ballots: Ballots, patience: number) {
     this.#ballots = ballots
     this.#majority = ballots.majority
+    this.#patience = patience
   }
 
   async inspect(key: string): Promise<LockState> {
@@ -57,6 +60,8 @@ export class QuorumInspection implements Inspection<LockState> {
    * Of several forced releases that cross, each may end the hold on some servers, and then each of them resolves to true.
    */
   async forceRelease(key: string, only?: string): Promise<boolean> {
+    const { clock } = this.#ballots
+    const begun = clock.now()
     for (let attempt = 1; ; attempt++) {
       const states = await this.#ask(({ kind }) => kind.inspection.inspect(key), { least: () => SLOW })
       const [most] = this.#merged(key, states).holders
@@ -84,7 +89,8 @@ export class QuorumInspection implements Inspection<LockState> {
       )
       // A silent server may have ended the hold, and have told its client, which then left the others.
       if (gone && silent.size > 0) tally.add('ended')
-      if (tally.ended || !holder || attempt === ATTEMPTS) return tally.ended
+      const late = clock.now() - begun > this.#patience / 2
+      if (tally.ended || !holder || attempt === ATTEMPTS || late) return tally.ended
     }
   }
 

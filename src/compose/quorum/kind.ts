@@ -18,6 +18,7 @@ import type {
 } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import { type Outcome, settle } from '../../outcome.ts'
+import type { Settings } from '../../settings.ts'
 import { type Ballot, type Ballots, tellOutcome, type VoteAnswer } from './ballots.ts'
 import type { Floor } from './eligibility.ts'
 import { QuorumInspection } from './inspection.ts'
@@ -68,13 +69,12 @@ export class QuorumKind implements Kind<LockState> {
   readonly #waiters: Waiters
   readonly #floor: Floor
 
-  /** `longestLease`: in ms. */
-  constructor(ballots: Ballots, waiters: Waiters, floor: Floor, longestLease: number) {
+  constructor(ballots: Ballots, waiters: Waiters, floor: Floor, settings: Pick<Settings, 'lease' | 'outageTimeout'>) {
     this.#ballots = ballots
     this.#waiters = waiters
     this.#floor = floor
-    this.longestLease = longestLease
-    this.inspection = new QuorumInspection(ballots)
+    this.longestLease = settings.lease
+    this.inspection = new QuorumInspection(ballots, settings.outageTimeout)
   }
 
   /** Reserves no tokens for hand-offs within the client: a majority would first have to record the new holder. */
