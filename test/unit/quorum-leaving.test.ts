@@ -95,3 +95,30 @@ test('I2: a waiter that is queued by a server that does not count leaves it', ()
   ballots.changed(ballot)
   expect(sent).toEqual(['leave 0'])
 })
+
+/** The server has been restarted since it queued the waiter, and the client corrects the waiter's ticket there. */
+// This test fails if `seat.vote = seat.refused = seat.ticket = undefined` becomes `seat.vote = seat.refused = undefined` in
+// src/compose/quorum/ballots.ts: the ticket is written again and again until the server counts.
+test('I9: a server that does not count is told no ticket after the waiter has left it', async () => {
+  const sent: string[] = []
+  const server = { ...member }
+  const places = [server, member, member].map((member, i) => ({
+    member,
+    kind: { leave: async () => void sent.push(`leave ${i}`) },
+    vote: async (_: Claim, mode: string) => {
+      sent.push(`${mode} ${i}`)
+      return { granted: true, token: 1_000, deadline: 30_000, via: 'handoff' }
+    },
+  }))
+  const { ballots } = quorumOver(places, new FakeClock())
+  const ballot = ballots.of(claim)
+  for (const [i, seat] of ballot.seats.entries()) seat.ticket = i === 0 ? 5 : 9
+  ballot.ticket = '9'
+  ballots.changed(ballot)
+  server.counts = false
+  for (let turns = 0; turns < 20; turns++) {
+    await new Promise(setImmediate)
+    ballots.changed(ballot)
+  }
+  expect(sent).toEqual(['place 0', 'leave 0'])
+})

@@ -181,9 +181,10 @@ export class Ballots implements Electorate {
     if (!member.rejects) seat.happens('asks')
     const sent = this.clock.now()
     const settled = (answer: VoteAnswer) => {
-      const young = !(answer instanceof Error) && answer?.granted && this.#isYoung(ballot, server)
+      const given = !(answer instanceof Error) && answer?.granted && (mode === 'try' || mode === 'queue')
+      const again = given && !ballot.over && this.#isYoung(ballot, server)
       this.#answered(ballot, server, answer, mode, sent)
-      if (young && !ballot.over) this.ask(ballot, server, mode, floor, answered)
+      if (again) this.ask(ballot, server, mode, floor, answered)
       else answered?.(answer)
       seat.free(answer instanceof Error ? answer : undefined)
       this.changed(ballot)
@@ -228,9 +229,9 @@ export class Ballots implements Electorate {
     { lease = ballot.claim.lease, confirms = false }: { lease?: number; confirms?: boolean } = {},
   ): void {
     const seat = ballot.seats[server] as Seat
-    // What ends the claim here already also ends this grant. A separate `leave` could make the release report that there was no
-    // hold (I5): if the server does not know the script of the release yet, the release is sent again, behind the `leave`.
     seat.happens('grants')
+    // What ends the claim here already also ends this grant. A separate `leave` could make the release report that there
+    // was no hold (I5): if the server does not know the script of the release yet, it is sent again, behind the `leave`.
     if (seat.leaving || ballot.over || this.#isYoung(ballot, server))
       return void this.leave(ballot, server).catch(() => {})
     const { vote } = seat
@@ -459,7 +460,7 @@ export class Ballots implements Electorate {
     const seat = ballot.seats[server] as Seat
     if ((this.members[server] as Member).drop(seat)) seat.free()
     if (seat.leaving) return seat.leaving
-    seat.vote = seat.refused = undefined
+    seat.vote = seat.refused = seat.ticket = undefined
     if (seat.state === 'nothing' && !seat.busy) return Promise.resolve()
     const pointless = this.clock.now() + ballot.claim.lease + this.#waiterTtl
     seat.leaving = new Promise((resolve, reject) => {
