@@ -4,7 +4,6 @@
  *
  *   npm run size
  */
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
@@ -21,15 +20,13 @@ export interface Size {
 
 /**
  * Bundles the given source text, and measures the result. The text may import from `./src/`. Imported packages are not
- * included in the size. `splitting`: whether code that is imported dynamically goes to a chunk of its own.
+ * included in the size.
  */
-export async function sizeOf(program: string, splitting = true): Promise<Size> {
+export async function sizeOf(program: string): Promise<Size> {
   const { outputFiles, metafile } = await build({
     stdin: { contents: program, resolveDir: root, sourcefile: 'program.ts' },
     absWorkingDir: root,
-    outdir: root,
     bundle: true,
-    splitting,
     minify: true,
     platform: 'node',
     target: 'node20.19',
@@ -41,19 +38,9 @@ export async function sizeOf(program: string, splitting = true): Promise<Size> {
     metafile: true,
     logLevel: 'silent',
   })
-  // A quorum is a chunk of its own, which a program with one server never loads. So only chunks count that the program
-  // imports statically.
-  const texts: Uint8Array[] = []
-  const files = new Map<string, number>()
-  const left = [Object.keys(metafile.outputs).find(path => metafile.outputs[path]?.entryPoint)]
-  for (const path of left) {
-    const { imports, inputs } = metafile.outputs[path as string]!
-    for (const [file, { bytesInOutput }] of Object.entries(inputs)) files.set(file, bytesInOutput)
-    texts.push(outputFiles.find(output => output.path === join(root, path as string))!.contents)
-    const chunks = imports.filter(({ kind, external }) => kind === 'import-statement' && !external)
-    left.push(...chunks.map(chunk => chunk.path).filter(chunk => !left.includes(chunk)))
-  }
-  const text = Buffer.concat(texts)
+  const text = outputFiles[0]!.contents
+  const [{ inputs }] = Object.values(metafile.outputs) as [(typeof metafile.outputs)[string]]
+  const files = new Map(Object.entries(inputs).map(([file, { bytesInOutput }]) => [file, bytesInOutput]))
   return { minified: text.length, gzipped: gzipSync(text).length, files }
 }
 
@@ -71,7 +58,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) await print()
 async function print(): Promise<void> {
   const rows: string[][] = []
   for (const [name, program] of Object.entries(programs)) {
-    const { minified, gzipped } = await sizeOf(program, program.includes('*'))
+    const { minified, gzipped } = await sizeOf(program)
     rows.push([name, shown(minified), shown(gzipped)])
   }
   const { files } = await sizeOf(programs['redis-baton'])

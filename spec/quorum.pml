@@ -55,12 +55,11 @@
  * voted for the caller: it then votes again, for the first of its queue. With TICKETS, no waiter gives votes back for
  * another reason, so progress depends on this rule.
  *
- * A SERVER THAT COMES BACK without its data (`fresh`) votes, but a client does not count its votes until the server has
- * been up for longer than the longest lease of all clients. Until then, a client may still count a vote that the server
- * gave before the stop (`old`). For a waiter, the first vote after the restart replaces that old vote. A vote from the
- * time in which the server's votes do not count is never counted, because its token may be too small. As soon as the
- * votes of the server count, the client gives this vote back (`putBackYoung`) and asks for a new one. The replies that
- * were under way when the server stopped are lost. In reality such a reply may still arrive. The model leaves that out,
+ * A SERVER THAT COMES BACK without its data (`fresh`) is asked for no vote until it has been up for longer than the
+ * longest lease of all clients; an attempt that waits for this asks it then. Until then, a client may still count a vote
+ * that the server gave before the stop (`old`). A request that was under way when the server stopped runs after the
+ * restart, and may get a vote. The client gives it back (`receive`, and `putBackYoung` if its message was lost), because
+ * its token may be too small. The replies that were under way when the server stopped are lost. In reality such a reply may still arrive. The model leaves that out,
  * because the caller does the same as if the reply had arrived just before the stop.
  *
  * TIME is not counted. The rules of time on which the clients rely are built in:
@@ -543,12 +542,21 @@ inline settle(i) {
   fi
 }
 
+/* Whether the caller `i` asks the server for no vote, because its votes do not count. */
+#ifdef COUNT_YOUNG
+#define YOUNG(i, s) 0
+#else
+#define YOUNG(i, s) ((s) == 0 && in(fresh, client(i)))
+#endif
+
 /* Receives a reply, or the message of a promotion. */
 inline receive(v) {
   seen[client(of(v))] = larger(seen[client(of(v))], token[v]);
   if
   :: ask[v] == granted && st[of(v)] == holding -> put(proved, v)
-  :: ask[v] == granted && st[of(v)] == waiting -> put(proved, v); old = old & ~((at(v) == 0) << of(v))
+  :: ask[v] == granted && st[of(v)] == waiting ->
+     leaves = leaves | (YOUNG(of(v), at(v)) << v); proved = proved | (!YOUNG(of(v), at(v)) << v);
+     old = old & ~((at(v) == 0) << of(v))
   :: ask[v] == granted && !(st[of(v)] == waiting || st[of(v)] == holding) -> put(leaves, v)
   :: ask[v] == refused && st[of(v)] == waiting ->
      take(proved, v); old = old & ~((at(v) == 0) << of(v))
@@ -565,7 +573,7 @@ inline begin(i) {
   least[i] = (seen[client(i)] -> seen[client(i)] + 1 : 0); trying = trying | (!fair(i) << i);
   x = vote(i, 0);
   do
-  :: x < vote(i, SERVERS) -> ask[x] = (READY(x) -> asking : ask[x]); x++
+  :: x < vote(i, SERVERS) -> ask[x] = (READY(x) && !YOUNG(i, at(x)) -> asking : ask[x]); x++
   :: else -> break
   od
 }
@@ -588,6 +596,7 @@ inline begin(i) {
  * count, if the server is free, or if the server's queue lacks the waiter. Otherwise the request would change nothing.
  */
 #define LOOKS(v) (st[of(v)] == waiting && fair(of(v)) && READY(v) && !in(proved, v) && !(at(v) == 0 && down) && \
+  !YOUNG(of(v), at(v)) && \
   (hold[at(v)] == of(v) || hold[at(v)] == NONE || !in(queue[at(v)], of(v))))
 
 /*
@@ -727,7 +736,7 @@ inline restart() {
 /*
  * Called when the votes of server 0 begin to count again for the client. If server 0 has voted for a waiter since its
  * restart, it may have given a token that is too small, because it had forgotten the last one. So the vote is given
- * back.
+ * back. An undecided attempt asks the server now.
  */
 inline putBackYoung(i) {
 #ifndef COUNT_YOUNG
@@ -735,6 +744,7 @@ inline putBackYoung(i) {
   :: st[i] == waiting && hold[0] == i ->
      put(leaves, vote(i, 0)); take(proved, vote(i, 0));
      ask[vote(i, 0)] = (REQUEST(vote(i, 0)) -> ask[vote(i, 0)] : nothing)
+  :: st[i] == waiting && hold[0] != i && in(trying, i) && READY(vote(i, 0)) -> ask[vote(i, 0)] = asking
   :: else
   fi;
 #endif

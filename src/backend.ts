@@ -1,7 +1,6 @@
 /**
  * The interface between a session and its Redis. There are two implementations. redis/server.ts is for a single Redis.
- * compose/quorum/quorum.ts is for a quorum, in which several independent servers act as one; late-quorum.ts stands in
- * for it until it is loaded.
+ * compose/quorum/backend.ts is for a quorum, in which several independent servers act as one.
  */
 import type { LockError } from './errors.ts'
 import type { Channels, Kind, KindDefinition, Names, ScriptSet } from './kind.ts'

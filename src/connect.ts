@@ -1,7 +1,7 @@
 /** Connects a client to one Redis, to the servers of a quorum, or to a store in memory. */
 import type { Backend } from './backend.ts'
 import { type Clock, systemClock } from './clock.ts'
-import { LateQuorum } from './compose/quorum/late-quorum.ts'
+import { Quorum } from './compose/quorum/backend.ts'
 import { LockArgumentError } from './errors.ts'
 import { isMemory, MEMORY, type MemoryStore, type StoreClient } from './memory/store.ts'
 import type { RedisSource } from './redis/clients.ts'
@@ -44,7 +44,7 @@ export function connect(redis: Source, settings: Settings, client: StoreClient, 
       'no option `replicas`, because the servers of a quorum are independent of each other',
     )
   }
-  return new LateQuorum(redis, settings, clock, listener)
+  return new Quorum(redis, settings, clock, listener)
 }
 
 export function isSeveral(redis: Source): redis is readonly RedisSource[] {

@@ -6,8 +6,6 @@ import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { test as base, expect, inject, onTestFinished } from 'vitest'
 import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
-// The code of a quorum is loaded before the first test, because on a busy machine that takes longer than some time-outs.
-import '../../src/compose/quorum/backend.ts'
 import { type ClientOptions, LockClient } from '../../src/index.ts'
 import { keysWith } from './admin.ts'
 import { ownPlace, place } from './place.ts'

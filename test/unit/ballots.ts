@@ -7,7 +7,14 @@ import type { Place } from '../../src/compose/quorum/member.ts'
 import { Waiters } from '../../src/compose/quorum/waiters.ts'
 
 /** A server that is connected, and whose votes count. */
-export const member = { up: true, counts: true, epoch: 0, drop: () => false }
+export const member = {
+  up: true,
+  counts: true,
+  epoch: 0,
+  drop: () => false,
+  keeps: () => false,
+  whenReady: (_: object, _wanted: string, turn: () => void) => turn(),
+}
 
 /**
  * `places` are fake servers that the test has made. The floor never reads the servers' clocks, so the client knows no
@@ -16,12 +23,12 @@ export const member = { up: true, counts: true, epoch: 0, drop: () => false }
 export function quorumOver(places: readonly unknown[], clock: Clock) {
   const now = () => clock.now()
   const floor = new Floor(now, places.length, () => {})
-  const ballots = new Ballots(places as readonly Place[], clock, floor, 9_000, {
+  const ballots = new Ballots(places as readonly Place[], clock, 9_000, {
     won: () => {},
     denied: () => {},
     waits: ballot => waiters.hope(ballot),
   })
   const waiters = new Waiters(ballots)
-  const kind = new QuorumKind(ballots, waiters, floor, { patience: 0, longestLease: 30_000 })
+  const kind = new QuorumKind(ballots, waiters, floor, { lease: 30_000, outageTimeout: 0 })
   return { ballots, waiters, kind }
 }

@@ -15,13 +15,13 @@ const [OLD, AGREED] = [1_000, 2_000]
  * Makes three servers whose votes count. Each server has refused the claim once. Later requests to a server are
  * recorded in `asked`, and are answered only by the functions in `answers`, heartbeats by those in `beats`.
  */
-function scene(connecting?: number) {
+function scene() {
   const clock = new FakeClock()
   const asked: string[] = []
   const answers: ((vote: Granted | Refused) => void)[] = []
   const beats: ((tended: HeartbeatReply) => void)[] = []
   const places = [0, 1, 2].map(server => ({
-    member: { ...member, up: server !== connecting },
+    member,
     kind: {
       tend: () => {
         asked.push(`tend ${server}`)
@@ -159,22 +159,6 @@ test('I1, I2, I5: a server gets the next request of a claim when it has answered
   answers[0]!(granted(AGREED))
   await settled()
   expect(ballot.votes().map(({ token }) => token)).toEqual([AGREED])
-})
-
-/**
- * Another client of the same owner has the lock on servers 0 and 2. Its request to server 1 is late, so server 1 grants the
- * lock to this client with a token of its own. The connection to server 2 is still being made. Its vote shows which token
- * the owner has.
- */
-test('I2: a server to which the first connection is being made may decide which token an owner has', async () => {
-  const { clock, ballots, granted, asked } = scene(2)
-  const own = ballots.of({ ...claim, id: 'another', owner: 'me' })
-  ballots.voted(own, 0, { ...granted(OLD), via: 'reentry' })
-  ballots.voted(own, 1, granted(AGREED))
-  ballots.changed(own)
-  expect(asked).toEqual([])
-  await clock.advance(20)
-  expect(asked).toEqual(['raise 0'])
 })
 
 /**

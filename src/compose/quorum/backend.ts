@@ -22,7 +22,7 @@ import { Ballots } from './ballots.ts'
 import { Eligibility, Floor } from './eligibility.ts'
 import { QuorumKind } from './kind.ts'
 import { kindOf, Member, noMajority, type Place } from './member.ts'
-import { type Electorate, Round } from './round.ts'
+import { type Electorate, majorityOf, Round } from './round.ts'
 import { Waiters } from './waiters.ts'
 
 /** A problem of a server is reported if it lasts for this many ms. */
@@ -63,11 +63,18 @@ export class Quorum implements Backend, Electorate {
     this.majority = Math.floor(sources.length / 2) + 1
     this.#floor = new Floor(now, sources.length, () => this.#readClocks())
     this.#openings = new Openings(now, this.majority)
-    this.members = sources.map((source, i) => {
-      const server = new Server(source, settings, clock, this.#listenTo(i), this.ids)
-      const name = `server ${i + 1} of ${sources.length} (${addressOf(server.commands.redis)})`
+    const servers = sources.map((source, i) => new Server(source, settings, clock, this.#listenTo(i), this.ids))
+    const addresses = servers.map(({ commands }) => addressOf(commands.redis))
+    const twice = addresses.find((address, i) => addresses.indexOf(address) !== i)
+    if (twice !== undefined)
+      throw new LockArgumentError('redis', `an array with ${twice} twice`, 'servers at different addresses')
+    this.members = servers.map((server, i) => {
+      const name = `server ${i + 1} of ${servers.length} (${addresses[i]})`
       const eligibility = new Eligibility(clock, settings.lease, {
-        changed: () => this.#changed(),
+        changed: () => {
+          this.#changed()
+          this.members[i]?.recheck()
+        },
         twin: runs =>
           this.members.find((other, j) => j !== i && other.eligibility.runs.some(id => runs.includes(id)))?.name,
       })
@@ -126,8 +133,7 @@ export class Quorum implements Backend, Electorate {
       return { member, vote: vote.bind(made.kind), kind: made.kind, keys: made.keys }
     })
     const { keys } = places[0]!
-    const { waiterTtl, outageTimeout, lease } = this.#settings
-    const ballots = new Ballots(places, this.clock, this.#floor, waiterTtl, {
+    const ballots = new Ballots(places, this.clock, this.#settings.waiterTtl, {
       won: ({ id, key }, grant) => this.#listener.granted(id, grant, keys.of(key).lock),
       denied: (i, error) => {
         ;(this.members[i] as Member).refusal = error
@@ -136,7 +142,7 @@ export class Quorum implements Backend, Electorate {
       waits: ballot => waiters.hope(ballot),
     })
     const waiters = new Waiters(ballots)
-    const made = new QuorumKind(ballots, waiters, this.#floor, { patience: outageTimeout, longestLease: lease })
+    const made = new QuorumKind(ballots, waiters, this.#floor, this.#settings)
     this.#ballots ??= ballots
     this.#waiters ??= waiters
     return { keys, kind: made as unknown as Made<State>['kind'] }
@@ -150,7 +156,7 @@ export class Quorum implements Backend, Electorate {
       isSubscribed,
       subscribe: (key, channel) => {
         const hearing = each.map(channels => channels.subscribe(key, channel) ?? Promise.resolve())
-        return isSubscribed(key, channel) ? undefined : this.#heard(hearing)
+        return isSubscribed(key, channel) ? undefined : majorityOf(this, hearing)
       },
       unsubscribe: (key, channel) => {
         for (const channels of each) channels.unsubscribe(key, channel)
@@ -166,7 +172,7 @@ export class Quorum implements Backend, Electorate {
         pattern,
       )
       const list = { pages, first: undefined as ReturnType<typeof pages.next> | undefined }
-      round.ask(i, () => {
+      round.ask(i, 'answer', () => {
         list.first = pages.next()
         return list.first
       })
@@ -189,13 +195,6 @@ export class Quorum implements Backend, Electorate {
       }
     }
     if (errors.filter(Boolean).length > this.members.length - this.majority) throw noMajority(errors)
-  }
-
-  /** Resolves when a majority of the servers has confirmed the subscription. */
-  async #heard(hearing: readonly Promise<void>[]): Promise<void> {
-    const round = new Round(this, { verdict: enough => (enough ? 'over' : 'open') })
-    for (const [i, each] of hearing.entries()) round.expect(i, each)
-    await round.settled()
   }
 
   #readClocks(): void {
@@ -248,9 +247,6 @@ export class Quorum implements Backend, Electorate {
         listener.lost(id, 0)
       },
       unlocked: (lock, by) => {
-        // A caller that was refused gives back the votes that do not count, too. If their messages woke it, it would ask
-        // again at once, and give them back again.
-        if (member().counts === false) return
         said('free', lock, (name, one) => listener.unlocked(name, one), by)
       },
       ends: (lock, ms) => {

@@ -18,16 +18,11 @@ import type { Clock } from '../../clock.ts'
 import { LockClosedError } from '../../errors.ts'
 import type { Claim, Granted, HeartbeatEntry, HoldName, Refused, Vote, VoteMode } from '../../kind.ts'
 import { isFinal } from '../../redis/refusals.ts'
-import { DRIFT, type Floor } from './eligibility.ts'
+import { DRIFT } from './eligibility.ts'
 import type { Member, Place } from './member.ts'
-import { type Electorate, mostOf } from './round.ts'
+import { type Electorate, majorityOf } from './round.ts'
 import { Seat, type SeatVote } from './seat.ts'
 
-/**
- * How long this client waits for missing votes before it grants a claim for which other clients may call too, in ms
- * (`#awaits`).
- */
-const SHARING = 20
 /**
  * The pause between two attempts to take a claim back, in ms. It also passes before a server is asked again after its
  * connection was lost during the `leave`: the `leave` of the old connection may arrive late, and end a new vote.
@@ -53,13 +48,9 @@ export class Ballot {
   token: number | undefined
   /** The largest token that this client has asked servers to write; 0: none. */
   raised = 0
-  /** Until when this client waits for missing votes although a majority has voted, in monotonic ms (`Ballots.#awaits`). */
-  awaitsUntil: number | undefined
   /** The claim's ticket in the servers' queues; undefined: the claim is not queued. */
   ticket: string | undefined
-  /** How often this client has given the claim's votes back, because they were too few. */
-  putBack = 0
-  /** How often this client has asked all servers for more votes since it last gave votes back. */
+  /** How often this client has asked all servers for more votes (waiters.ts). */
   looks = 0
 
   constructor(claim: Claim, of: Electorate) {
@@ -81,19 +72,17 @@ export class Ballot {
     return this.votes(this.#of.clock.now())
   }
 
-  /** Returns the valid votes for the claim (`SeatVote.counted`) whose leases end after `from`. */
+  /** Returns the valid votes for the claim whose leases end after `from`. */
   votes(from = Number.NEGATIVE_INFINITY): SeatVote[] {
     const votes: SeatVote[] = []
-    for (const [i, { vote }] of this.seats.entries()) {
-      if (vote?.counted && vote.deadline > from && !this.#of.members[i]?.repeats) votes.push(vote)
-    }
+    for (const [i, { vote }] of this.seats.entries())
+      if (vote && this.isValid(vote) && vote.deadline > from && !this.#of.members[i]?.repeats) votes.push(vote)
     return votes
   }
 
-  /** Whether votes that do not count yet leave too few servers for a majority. */
-  get useless(): boolean {
-    const { members, majority } = this.#of
-    return this.seats.filter(({ vote }) => vote && !vote.counted).length > members.length - majority
+  /** Whether the vote counts: once the claim is granted, only if it has the token of the hold. */
+  isValid({ token }: SeatVote): boolean {
+    return !this.granted || token === this.granted.token
   }
 }
 
@@ -111,7 +100,6 @@ export class Ballots implements Electorate {
   readonly members: readonly Member[]
   readonly majority: number
   readonly clock: Clock
-  readonly #floor: Floor
   readonly #waiterTtl: number
   readonly #listener: BallotsListener
   readonly #all = new Map<string, Ballot>()
@@ -120,12 +108,11 @@ export class Ballots implements Electorate {
   /** The releases and withdrawals under way, each with the number of its server. */
   readonly #leaving = new Map<Promise<void>, number>()
 
-  constructor(places: readonly Place[], clock: Clock, floor: Floor, waiterTtl: number, listener: BallotsListener) {
+  constructor(places: readonly Place[], clock: Clock, waiterTtl: number, listener: BallotsListener) {
     this.places = places
     this.members = places.map(({ member }) => member)
     this.majority = Math.floor(places.length / 2) + 1
     this.clock = clock
-    this.#floor = floor
     this.#waiterTtl = waiterTtl
     this.#listener = listener
   }
@@ -161,9 +148,9 @@ export class Ballots implements Electorate {
   // The requests of a claim.
 
   /**
-   * Sends a request of the claim to the server, after all earlier ones. If the server cannot be reached, a request of a
-   * new call is kept back until it can, and dropped as soon as no caller wants the claim any more. `answered` receives the
-   * answer, or the error.
+   * Sends a request of the claim to the server, after all earlier ones. An attempt is kept back while the server cannot
+   * be asked for a vote (`Member.whenReady`), and dropped as soon as no caller wants the claim any more. `answered`
+   * receives the answer, or the error.
    */
   ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: VoteAnswer) => void): void {
     const seat = ballot.seats[server] as Seat
@@ -178,9 +165,8 @@ export class Ballots implements Electorate {
       // nothing would take that grant back (I7).
       if (ballot.over) return failed(new Error('the caller no longer waits for the lock, so the server is not asked'))
       seat.busy = true
-      if ((mode !== 'try' && mode !== 'queue') || !member.outOfReach)
-        return this.#send(ballot, server, mode, floor, answered)
-      member.keep(seat, error => {
+      if (mode !== 'try' && mode !== 'queue') return this.#send(ballot, server, mode, floor, answered)
+      member.whenReady(seat, 'vote', error => {
         if (!error) return this.#send(ballot, server, mode, floor, answered)
         seat.free(error)
         failed(error)
@@ -195,8 +181,11 @@ export class Ballots implements Electorate {
     if (!member.rejects) seat.happens('asks')
     const sent = this.clock.now()
     const settled = (answer: VoteAnswer) => {
+      const given = !(answer instanceof Error) && answer?.granted && (mode === 'try' || mode === 'queue')
+      const again = given && !ballot.over && this.#isYoung(ballot, server)
       this.#answered(ballot, server, answer, mode, sent)
-      answered?.(answer)
+      if (again) this.ask(ballot, server, mode, floor, answered)
+      else answered?.(answer)
       seat.free(answer instanceof Error ? answer : undefined)
       this.changed(ballot)
       this.#forget(ballot)
@@ -220,7 +209,7 @@ export class Ballots implements Electorate {
     }
     ;(this.members[server] as Member).refusal = undefined
     if (answer?.granted) {
-      if (mode === 'queue' && answer.via !== 'reentry') seat.ticket ??= answer.token
+      if (mode === 'queue' && answer.via !== 'reentry' && !this.#isYoung(ballot, server)) seat.ticket ??= answer.token
       if (answer.token > seat.lost) this.voted(ballot, server, answer, { confirms: !attempt })
     } else if (answer) {
       if (mode === 'queue') seat.ticket = Number(answer.ticket)
@@ -240,13 +229,12 @@ export class Ballots implements Electorate {
     { lease = ballot.claim.lease, confirms = false }: { lease?: number; confirms?: boolean } = {},
   ): void {
     const seat = ballot.seats[server] as Seat
-    // What ends the claim here also ends this grant. A separate `leave` could make the release report that there was no
-    // hold (I5): if the server does not know the script of the release yet, the release is sent again, behind the `leave`.
-    if (seat.state === 'leaving') return
     seat.happens('grants')
-    if (ballot.over) return void this.leave(ballot, server).catch(() => {})
+    // What ends the claim here already also ends this grant. A separate `leave` could make the release report that there
+    // was no hold (I5): if the server does not know the script of the release yet, it is sent again, behind the `leave`.
+    if (seat.leaving || ballot.over || this.#isYoung(ballot, server))
+      return void this.leave(ballot, server).catch(() => {})
     const { vote } = seat
-    const { epoch, counts } = this.members[server] as Member
     const now = this.clock.now()
     const asked = grant.deadline - lease * DRIFT
     const { token } = grant
@@ -257,10 +245,23 @@ export class Ballots implements Electorate {
       via: vote && (vote.token === token || confirms) ? vote.via : grant.via,
       deadline: vote && grant.ends !== undefined ? confirmedDeadline(vote, grant.ends, asked, now) : asked,
       at: now,
-      epoch,
-      counted: ballot.granted
-        ? token === ballot.granted.token
-        : (vote?.counted === true && vote.epoch === epoch) || counts === true,
+    }
+  }
+
+  /**
+   * Whether a vote of the server for the claim would not count. A server that was restarted after it had been asked may have
+   * forgotten a holder, or a larger token (I1, I2). But any server may have a hold that is granted.
+   */
+  #isYoung(ballot: Ballot, server: number): boolean {
+    return !ballot.granted && !(this.members[server] as Member).counts
+  }
+
+  /** Takes a claim that waits back from servers that do not count, so that nothing of it is left there when they do. */
+  #leaveYoung(ballot: Ballot): void {
+    if (ballot.granted || ballot.over) return
+    for (const [i, { state, busy }] of ballot.seats.entries()) {
+      const young = this.members[i]?.counts === false
+      if (young && !busy && state !== 'nothing') this.leave(ballot, i).catch(() => {})
     }
   }
 
@@ -308,7 +309,7 @@ export class Ballots implements Electorate {
   // The election.
 
   changed(ballot: Ballot): void {
-    this.#askYoung(ballot)
+    this.#leaveYoung(ballot)
     this.#elect(ballot)
     // A vote that arrives after the grant may have another token, which is replaced.
     if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)
@@ -335,7 +336,7 @@ export class Ballots implements Electorate {
       const ends = agreed.map(({ deadline }) => deadline)
       this.#grant(ballot, token, untilMajority(ends, this.majority), votes)
       tellOutcome(claim, 'granted', before !== undefined)
-    } else if (shared !== undefined || claim.owner === claim.id || !this.#awaits(ballot)) {
+    } else {
       ballot.token = token
       // Servers that are asked to raise their token may have it before they answer. So from now on, a smaller token is
       // no longer granted, although a majority may vote with it: soon no majority would have it.
@@ -344,21 +345,17 @@ export class Ballots implements Electorate {
     }
   }
 
-  /**
-   * Grants a claim although the leases of some of its votes have ended. The deadline of the grant shows whether the
-   * leases of a majority still run.
-   */
-  grantLapsed(ballot: Ballot): void {
-    const votes = ballot.votes()
-    this.#grant(ballot, commonToken(votes, this.majority), ballot.until, votes)
-  }
-
   #grant(ballot: Ballot, token: number, deadline: number, votes: readonly SeatVote[]): void {
     const via = (['reentry', 'expiry', 'handoff'] as const).find(each => votes.some(vote => vote.via === each))
     ballot.granted = { granted: true, token, deadline, via: via ?? 'immediate' }
-    ballot.putBack = ballot.looks = 0
-    ballot.awaitsUntil = undefined
-    for (const { vote } of ballot.seats) if (vote) vote.counted = vote.token === token
+    ballot.looks = 0
+    // A server whose votes do not count yet may have the hold.
+    for (const [i, seat] of ballot.seats.entries()) {
+      const member = this.members[i] as Member
+      if (member.outOfReach || !member.drop(seat)) continue
+      seat.free()
+      this.ask(ballot, i, 'same', token)
+    }
   }
 
   /**
@@ -427,57 +424,6 @@ export class Ballots implements Electorate {
     return [...(this.#sharing.get(sharedBy(claim)) ?? [])].filter(other => other !== ballot)
   }
 
-  /**
-   * Returns whether this client waits for missing votes before it makes the servers agree, for at most SHARING ms. At the
-   * same moment, another client may get the lock for the same owner. All holds of an owner have the same token, so both
-   * clients have to choose the same one. They do so if both know the votes of all servers.
-   */
-  #awaits(ballot: Ballot): boolean {
-    // A connection that is being made for the first time will probably be up soon.
-    const awaited = ({ up, problem, away }: Member) => (up ? !problem : !away)
-    if (!ballot.seats.some(({ vote }, i) => !vote && awaited(this.members[i] as Member))) return false
-    const now = this.clock.now()
-    if (ballot.awaitsUntil === undefined) {
-      ballot.awaitsUntil = now + SHARING
-      this.clock.after(SHARING, () => this.changed(ballot))
-    }
-    return ballot.awaitsUntil > now
-  }
-
-  /**
-   * Makes early votes valid once the votes of their servers count. A vote is early if the server gave it while its
-   * votes did not count (`Eligibility`). This method first renews the vote, because most of its lease may have passed.
-   * Then it raises the token of the vote to the floor. This is necessary because the server may have lost its data: the
-   * token of the vote may be smaller than a token that the server had issued before (I2). Meanwhile a heartbeat may make
-   * the vote valid, too. But from now on, the claim is granted with no smaller token than the floor: the server would
-   * soon replace it, and a nested call would find no majority with the hold's token.
-   */
-  #askYoung(ballot: Ballot): void {
-    if (ballot.over || ballot.granted) return
-    const { claim, seats } = ballot
-    for (const [i, seat] of seats.entries()) {
-      const { vote, busy } = seat
-      const { epoch, counts, eligibility } = this.members[i] as Member
-      if (!vote || vote.counted || !counts) continue
-      if (vote.epoch === epoch && eligibility.countedAt(vote.at)) {
-        vote.counted = true
-        continue
-      }
-      const floor = this.#floor.next
-      // The floor is unknown while no server's clock has been read. Once one has been read, `changed` is called again.
-      if (busy || floor === 0) continue
-      ballot.raised = Math.max(ballot.raised, floor)
-      seat.busy = true
-      const { kind } = this.places[i] as Place
-      const raise = () => {
-        // Next, before all that waits for the server.
-        seat.nextWhenFree(() => this.ask(ballot, i, 'raise', floor))
-        seat.free()
-      }
-      kind.renew([{ hold: { key: claim.key, id: claim.id }, token: vote.token, ms: claim.lease }]).then(raise, raise)
-    }
-  }
-
   // The end of a claim.
 
   /** Takes the claim back from every server. Resolves once a majority has neither a vote nor a queue entry for it. */
@@ -486,13 +432,13 @@ export class Ballots implements Electorate {
     this.changed(ballot)
     const left = ballot.seats.map((_, i) => this.leave(ballot, i))
     this.#forget(ballot)
-    return mostOf(left, this.majority)
+    return majorityOf(this, left)
   }
 
   /** Records that no caller wants the claim any more. */
   finish(ballot: Ballot): void {
     ballot.over = true
-    ballot.granted = ballot.token = ballot.awaitsUntil = ballot.ticket = undefined
+    ballot.granted = ballot.token = ballot.ticket = undefined
     ballot.reported = false
   }
 
@@ -502,13 +448,7 @@ export class Ballots implements Electorate {
    * I8).
    */
   endLost(ballot: Ballot): void {
-    const ended = new Promise<void>(resolve => {
-      this.clock.after(0, () => {
-        this.end(ballot).catch(() => {})
-        resolve()
-      })
-    })
-    for (const i of this.places.keys()) this.#follow(ended.then(), i)
+    this.clock.after(0, () => this.end(ballot).catch(() => {}))
   }
 
   /**
@@ -520,7 +460,7 @@ export class Ballots implements Electorate {
     const seat = ballot.seats[server] as Seat
     if ((this.members[server] as Member).drop(seat)) seat.free()
     if (seat.leaving) return seat.leaving
-    seat.vote = seat.refused = undefined
+    seat.vote = seat.refused = seat.ticket = undefined
     if (seat.state === 'nothing' && !seat.busy) return Promise.resolve()
     const pointless = this.clock.now() + ballot.claim.lease + this.#waiterTtl
     seat.leaving = new Promise((resolve, reject) => {
@@ -582,6 +522,8 @@ export class Ballots implements Electorate {
    * connected, or that have refused the latest attempt to take a claim back.
    */
   async rest(): Promise<void> {
+    // By then, `endLost` has begun to take lost holds back.
+    await new Promise<void>(resolve => this.clock.after(0, resolve))
     for (;;) {
       const under = [...this.#leaving].filter(([, server]) => this.members[server]?.up)
       if (under.length === 0) return

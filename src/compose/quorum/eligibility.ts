@@ -71,14 +71,10 @@ export class Eligibility {
     return this.#account && this.wait === 0
   }
 
-  /** Returns whether the server's votes counted already at `time`, according to its latest report. */
-  countedAt(time: number): boolean {
-    return this.#countsFrom <= time
-  }
-
   /** How many ms it takes until the server's votes count; 0: they count now. */
   get wait(): number {
-    return Math.max(0, this.#countsFrom - this.#clock.now())
+    if (!this.#account || this.useless) return Number.POSITIVE_INFINITY
+    return Math.max(0, this.#account.since + this.#longest * (1 + DRIFT) - this.#clock.now())
   }
 
   /** Whether the server is a replica, or the same one as another. */
@@ -158,12 +154,6 @@ export class Eligibility {
     return new Promise(resolve => {
       this.#timer = this.#clock.after(ms, resolve)
     })
-  }
-
-  /** The time from which the votes count; ∞: unknown. */
-  get #countsFrom(): number {
-    if (!this.#account || this.useless) return Number.POSITIVE_INFINITY
-    return this.#account.since + this.#longest * (1 + DRIFT)
   }
 
   /**

@@ -3,7 +3,7 @@
  * is not shown, because it is just arriving or leaving.
  */
 import type { Inspection } from '../../kind.ts'
-import type { HolderState, LockState, WaiterState } from '../../kinds/state.ts'
+import { firstOf, type HolderState, type LockState, type WaiterState } from '../../kinds/state.ts'
 import { type Ballots, untilMajority } from './ballots.ts'
 import { type Place, reasonOf } from './member.ts'
 import { type Question, Round, VoteTally } from './round.ts'
@@ -118,7 +118,7 @@ export class QuorumInspection implements Inspection<LockState> {
         answered += 1
       }
       if (how.late) round.expect(i, asking())
-      else round.ask(i, asking)
+      else round.ask(i, 'answer', asking)
     }
     await round.settled()
     return [...answers]
@@ -140,25 +140,13 @@ export class QuorumInspection implements Inspection<LockState> {
     }
     const holders = most(states.flatMap(state => state.holders)).map(same => this.#holder(same))
     const waiters = most(states.flatMap(state => state.waiters)).map(waiterOf)
-    const [first] = holders
-    const held = states.filter(state => state.holders.some(({ id }) => id === first?.id))
-    const holder = first && {
-      owner: first.owner,
-      label: first.label,
-      fencingToken: first.fencingToken,
-      ttl: first.ttl,
-    }
+    const held = states.filter(state => state.holders.some(({ id }) => id === holders[0]?.id))
+    const counts = held.map(({ holds }) => holds)
     return {
       key,
       kind: 'mutex',
-      locked: first !== undefined,
-      ...holder,
-      holds: first
-        ? untilMajority(
-            held.map(({ holds }) => holds),
-            this.#majority,
-          )
-        : 0,
+      ...firstOf(holders),
+      holds: untilMajority(counts, this.#majority),
       holders,
       waiters: waiters
         .sort((a, b) => a.position - b.position || (a.id < b.id ? -1 : 1))

@@ -3,7 +3,6 @@
  * hold. It has no scripts of its own: each method of `Kind` asks every server in a round (round.ts), and the ballots
  * (ballots.ts) put the answers together. This file has the calls that wait for an outcome.
  */
-import type { Timer } from '../../clock.ts'
 import type {
   Claim,
   Granted,
@@ -16,10 +15,10 @@ import type {
   Released,
   RenewalRequest,
   Renewed,
-  VoteMode,
 } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import { type Outcome, settle } from '../../outcome.ts'
+import type { Settings } from '../../settings.ts'
 import { type Ballot, type Ballots, tellOutcome, type VoteAnswer } from './ballots.ts'
 import type { Floor } from './eligibility.ts'
 import { QuorumInspection } from './inspection.ts'
@@ -54,15 +53,10 @@ interface Asked extends RenewalRequest {
   readonly ballot: Ballot | undefined
   /** How many servers have prolonged the hold in this round. */
   prolonged: number
+  /** Whether a server has the hold with another token, which is being replaced. */
+  differs: boolean
   /** If a majority has prolonged the hold, it lasts until this time at least, in monotonic ms. */
   readonly least: number
-}
-
-export interface Terms {
-  /** For how long a call waits for servers whose votes do not count yet, in ms (`Eligibility`). */
-  readonly patience: number
-  /** The longest lease, in ms. */
-  readonly longestLease: number
 }
 
 export class QuorumKind implements Kind<LockState> {
@@ -74,20 +68,13 @@ export class QuorumKind implements Kind<LockState> {
   readonly #ballots: Ballots
   readonly #waiters: Waiters
   readonly #floor: Floor
-  readonly #patience: number
-  /**
-   * Attempts that pause before they ask the servers again. `left` becomes true if the claim is taken back during the
-   * pause. The attempt must then not ask again (I7).
-   */
-  readonly #pausing = new Set<{ readonly id: string; left: boolean }>()
 
-  constructor(ballots: Ballots, waiters: Waiters, floor: Floor, { patience, longestLease }: Terms) {
+  constructor(ballots: Ballots, waiters: Waiters, floor: Floor, settings: Pick<Settings, 'lease' | 'outageTimeout'>) {
     this.#ballots = ballots
     this.#waiters = waiters
     this.#floor = floor
-    this.#patience = patience
-    this.longestLease = longestLease
-    this.inspection = new QuorumInspection(ballots, patience)
+    this.longestLease = settings.lease
+    this.inspection = new QuorumInspection(ballots, settings.outageTimeout)
   }
 
   /** Reserves no tokens for hand-offs within the client: a majority would first have to record the new holder. */
@@ -97,53 +84,53 @@ export class QuorumKind implements Kind<LockState> {
 
   async #try(claim: Claim): Promise<Granted | Refused> {
     const { clock } = this.#ballots
+    const ballot = this.#ballots.of(claim)
     for (let attempt = 1; ; attempt++) {
       const begun = clock.now()
-      const { answer, split } = await this.#attempt(claim, 'try')
+      const { answer, split } = await this.#attempt(ballot, 'try')
       if (answer.granted) return answer
-      this.#putBack(claim)
+      const again = split && attempt < SPLIT.attempts
+      this.#putBack(ballot, again)
       if (!split) return answer
       const { least, most } = SPLIT.pause
       const first = Math.max(least, Math.min(clock.now() - begun, most))
       const pause = first * 2 ** (attempt - 1) * (0.5 + Math.random())
       // This was the last attempt of this call. A caller that waits for the lock calls again after `ttl` ms.
-      if (attempt === SPLIT.attempts) return { ...answer, ttl: Math.max(answer.ttl, 2 * pause) }
-      const pausing = { id: claim.id, left: false }
-      this.#pausing.add(pausing)
+      if (!again) return { ...answer, ttl: Math.max(answer.ttl, 2 * pause) }
       await new Promise<void>(resolve => clock.after(pause, resolve))
-      this.#pausing.delete(pausing)
-      if (pausing.left) return answer
+      // The claim was taken back during the pause (I7).
+      if (ballot.over) return answer
     }
   }
 
   async #join(claim: Claim): Promise<Granted | Refused> {
-    const { answer } = await this.#attempt(claim, 'queue')
-    const ballot = this.#ballots.get(claim.id)
-    if (!answer.granted && ballot && !ballot.over) this.#ballots.changed(ballot)
+    const ballot = this.#ballots.of(claim)
+    const { answer } = await this.#attempt(ballot, 'queue')
+    if (!answer.granted && !ballot.over) this.#ballots.changed(ballot)
     return answer
   }
 
-  async #attempt(claim: Claim, mode: 'try' | 'queue'): Promise<Attempted> {
-    const ballot = this.#ballots.of(claim)
+  async #attempt(ballot: Ballot, mode: 'try' | 'queue'): Promise<Attempted> {
     // An earlier grant of this claim came too late to be used, so the caller asks again.
     if (ballot.granted && ballot.until <= this.#ballots.clock.now()) ballot.granted = undefined
     try {
-      return await new Attempt(this.#ballots, ballot, mode, this.#floor.next, this.#patience).outcome
+      return await new Promise<Attempted>((done, failed) => {
+        new Attempt(this.#ballots, ballot, mode, this.#floor.next, { done, failed })
+      })
     } catch (error) {
-      this.#putBack(claim)
+      this.#putBack(ballot)
       throw error
     }
   }
 
   /**
-   * Takes the claim back after a call has ended without a grant, unless the claim is queued or another call still waits
-   * for it.
+   * Takes the claim back after an attempt has ended without a grant, unless the claim is queued or another call still waits
+   * for it. `again`: there will be another attempt.
    */
-  #putBack({ id }: Claim): void {
-    const ballot = this.#ballots.get(id)
-    if (ballot && ballot.attempts.size === 0 && !ballot.granted && ballot.ticket === undefined) {
-      this.#ballots.end(ballot).catch(() => {})
-    }
+  #putBack(ballot: Ballot, again = false): void {
+    if (ballot.over || ballot.attempts.size > 0 || ballot.granted || ballot.ticket !== undefined) return
+    if (again) for (const i of ballot.seats.keys()) this.#ballots.leave(ballot, i).catch(noResult)
+    else this.#ballots.end(ballot).catch(noResult)
   }
 
   tend(_key: string, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply> {
@@ -155,7 +142,6 @@ export class QuorumKind implements Kind<LockState> {
   }
 
   async giveBack({ id }: HoldName): Promise<void> {
-    for (const pausing of this.#pausing) if (pausing.id === id) pausing.left = true
     const ballot = this.#ballots.get(id)
     if (ballot) await this.#ballots.end(ballot)
   }
@@ -208,6 +194,7 @@ export class QuorumKind implements Kind<LockState> {
       ...each,
       ballot: ballots.get(each.hold.id),
       prolonged: 0,
+      differs: false,
       least: clock.now() + each.ms * LEAST,
     }))
     // A server may lose the hold after it has prolonged it, as by a forced release. So `prolonged` alone decides nothing.
@@ -223,14 +210,11 @@ export class QuorumKind implements Kind<LockState> {
         return ends.length > 0 ? Math.min(PATIENCE.most, left * PATIENCE.fraction) : undefined
       },
     })
-    /** For each hold, the servers that have granted it again, with a token that this client does not know. */
-    const anew: number[][] = holds.map(() => [])
     for (const i of places.keys()) {
       const at = (hold: Asked) => (hold.ballot?.granted ? hold.ballot.seats[i] : undefined)
       const [free, busy]: [Asked[], Asked[]] = [[], []]
       for (const hold of holds) if (at(hold)?.busy || at(hold)?.vote) (at(hold)?.busy ? busy : free).push(hold)
-      const replaced = (hold: Asked) => anew[holds.indexOf(hold)]?.push(i)
-      const prolonged = this.#prolong(i, free, replaced)
+      const prolonged = this.#prolong(i, free)
       // A vote that is on its way may never come. So the time limit of the round begins without it.
       if (busy.some(hold => !at(hold)?.vote)) prolonged.then(() => round.partly(i), noResult)
       const late = busy.map(
@@ -238,7 +222,7 @@ export class QuorumKind implements Kind<LockState> {
           new Promise<void>((resolve, reject) => {
             at(hold)?.whenFree(error => {
               if (error || !at(hold)?.vote) return error ? reject(error) : resolve()
-              this.#prolong(i, [hold], replaced).then(resolve, reject)
+              this.#prolong(i, [hold]).then(resolve, reject)
             })
           }),
       )
@@ -248,14 +232,13 @@ export class QuorumKind implements Kind<LockState> {
       )
     }
     await round.over
-    const settled = await Promise.all(holds.map(({ ballot }, i) => ballot && this.#settle(ballot, anew[i]!)))
     const undecided = holds.filter(hold => !decided(hold))
     // If a server does not answer, another server may join the hold and prolong it instead.
     const joining = undecided.map(({ ballot }) => this.#joinLate(ballot as Ballot))
-    // Correcting a token does not prolong the lease, and neither does joining. So the servers are asked again.
-    // If all servers have answered, a vote has come since the round has ended.
+    // Correcting a token does not prolong the lease, and neither does joining. So the servers are asked again, as soon as
+    // they have answered that. If all servers have answered, a vote has come since the round has ended.
     const answered = round.missing.every(reason => reason === undefined)
-    const changed = answered || [...settled, ...joining].some(Boolean)
+    const changed = answered || joining.some(Boolean) || undecided.some(({ differs }) => differs)
     if (undecided.length > 0 && rounds > 1 && changed) return this.renew(asked, rounds - 1)
     const renewed = holds.map((hold): Renewed => {
       const { ballot } = hold
@@ -272,15 +255,18 @@ export class QuorumKind implements Kind<LockState> {
     return renewed
   }
 
-  /** How many servers have the hold, or are being asked for it. */
+  /** How many servers have the hold, or are being asked for it or for its token. */
   #mayHave(ballot: Ballot): number {
     const { members } = this.#ballots
-    const coming = ballot.seats.filter(({ vote, busy }, i) => !vote && busy && members[i]?.up).length
-    return ballot.votes().length + coming
+    const coming = ballot.seats.filter(({ vote, busy }, i) => busy && !(vote && ballot.isValid(vote)) && members[i]?.up)
+    return ballot.votes().length + coming.length
   }
 
-  /** Asks the server to prolong these holds, for which it has voted. `replaced`: it has the hold with another token. */
-  async #prolong(server: number, some: readonly Asked[], replaced: (hold: Asked) => void): Promise<void> {
+  /**
+   * Asks the server to prolong these holds, for which it has voted. If it has one with another token, that token is
+   * replaced. It has another one if it has granted the hold again, or if the majority has agreed on a token since it voted.
+   */
+  async #prolong(server: number, some: readonly Asked[]): Promise<void> {
     if (some.length === 0) return
     const ballots = this.#ballots
     const { clock } = ballots
@@ -299,11 +285,15 @@ export class QuorumKind implements Kind<LockState> {
         if (typeof until === 'number') {
           const grant = { granted: true, token: vote.token, via: vote.via, deadline: until } as const
           ballots.voted(hold.ballot!, server, grant, { lease: Math.max(hold.ms, until - clock.now()) })
-          if (seat.vote?.counted) hold.prolonged += 1
+          if (seat.vote && hold.ballot!.isValid(seat.vote)) hold.prolonged += 1
+          else hold.differs = true
         } else if (vote.at < sent) {
           seat.lose()
-          if (until === 'replaced') replaced(hold)
-          else seat.goneAt = clock.now()
+          if (until !== 'replaced') seat.goneAt = clock.now()
+          else {
+            hold.differs = true
+            ballots.ask(hold.ballot!, server, 'raise', hold.token)
+          }
         }
       }
     } catch (error) {
@@ -313,38 +303,6 @@ export class QuorumKind implements Kind<LockState> {
       for (const seat of seats) seat.free(failure)
       for (const { ballot } of some) ballots.changed(ballot!)
     }
-  }
-
-  /**
-   * Writes the token of the hold to the servers that have the hold with another token, because a vote with another
-   * token does not count. Waits for the answers. Resolves to true if there was such a server. A server has another
-   * token for one of two reasons. Either it has granted the hold again, with a token that this client does not know
-   * (`anew`). Or it had voted with that token before the majority agreed on the token of the hold.
-   */
-  async #settle(ballot: Ballot, anew: readonly number[]): Promise<boolean> {
-    const token = ballot.granted?.token
-    if (token === undefined) return false
-    await this.#askUntilHeld(ballot, anew, 'raise', token)
-    const other = ballot.seats.flatMap(({ vote }, i) => (vote && vote.token !== token ? [i] : []))
-    await this.#askUntilHeld(ballot, other, 'same', token)
-    return anew.length + other.length > 0
-  }
-
-  /** Writes the token to these servers. Resolves when all have answered, or as soon as a majority has the hold. */
-  #askUntilHeld(ballot: Ballot, servers: readonly number[], mode: VoteMode, token: number): Promise<void> {
-    return new Promise(resolve => {
-      let unanswered = servers.length
-      const judge = () => {
-        if (unanswered === 0 || ballot.until > 0) resolve()
-      }
-      for (const i of servers) {
-        this.#ballots.ask(ballot, i, mode, token, () => {
-          unanswered -= 1
-          judge()
-        })
-      }
-      judge()
-    })
   }
 
   /**
@@ -399,148 +357,94 @@ interface Attempted {
  *   refused    no majority can vote for the claim any more, and a majority has answered
  *   an error   so many servers have failed that no majority can answer
  *
- * A vote that does not count yet (`Eligibility`) is neither an answer nor a failure. The attempt waits for it only until a
- * majority of other servers has answered. If one of these has refused, the lock is taken.
+ * A server whose votes do not count yet (`Eligibility`) is not asked until they do. Meanwhile the others decide.
  */
 class Attempt implements Question {
-  readonly outcome: Promise<Attempted>
+  readonly #to: Outcome<Attempted>
   readonly #ballots: Ballots
   readonly #ballot: Ballot
   readonly #mode: 'try' | 'queue'
-  readonly #patience: number
   readonly #round: Round
   readonly #answers: (VoteAnswer | undefined)[]
-  readonly #judge: () => void
-  #resolve!: (outcome: Attempted) => void
-  #reject!: (error: Error) => void
-  /** Whether servers have been asked again because their votes had lapsed before the claim was granted. */
-  #askedAgain = false
-  #counting: Timer | undefined
+  readonly #judge = () => this.#round.judge()
+  /** How many servers have voted, and how many may still vote, when it was last judged. */
+  #voted = 0
+  #open = 0
 
-  constructor(ballots: Ballots, ballot: Ballot, mode: 'try' | 'queue', floor: number, patience: number) {
+  constructor(ballots: Ballots, ballot: Ballot, mode: 'try' | 'queue', floor: number, to: Outcome<Attempted>) {
+    this.#to = to
     this.#ballots = ballots
     this.#ballot = ballot
     this.#mode = mode
-    this.#patience = patience
     this.#answers = ballot.seats.map(() => undefined)
     this.#round = new Round(ballots, this)
-    this.outcome = new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
-    })
-    this.#judge = () => {
-      this.#askLapsed()
-      this.#round.judge()
-    }
     ballot.attempts.add(this.#judge)
-    for (const i of ballot.seats.keys()) this.#ask(i, floor)
-  }
-
-  #ask(server: number, floor: number): void {
-    this.#answers[server] = undefined
-    this.#ballots.ask(this.#ballot, server, this.#mode, floor, answer => {
-      this.#answers[server] = answer
-    })
-  }
-
-  /** `agreeing`: how many servers have voted and are asked to change the token of their vote. */
-  get #votes(): { voted: number; agreeing: number; open: number; refused: number; failed: number } {
-    const votes = { voted: 0, agreeing: 0, open: 0, refused: 0, failed: 0 }
-    for (const [i, { vote, busy }] of this.#ballot.seats.entries()) {
-      const member = this.#ballots.members[i] as Member
-      const answer = this.#answers[i]
-      if (vote && busy) votes.agreeing += 1
-      if (busy ? vote || !answer : !vote && !answer) votes.open += member.up && !this.#round.late ? 1 : 0
-      else if (vote?.counted) votes.voted += 1
-      else if (vote) votes.failed += member.repeats || !this.#awaits(member) ? 1 : 0
-      else if (answer instanceof Error) votes.failed += 1
-      else votes.refused += 1
+    for (const i of ballot.seats.keys()) {
+      ballots.ask(ballot, i, mode, floor, answer => {
+        this.#answers[i] = answer
+      })
     }
-    return votes
   }
 
   count() {
-    const { voted, agreeing, open, refused, failed } = this.#votes
-    return { answered: voted + agreeing + refused, failed, open }
+    const now = this.#ballots.clock.now()
+    let [voted, open, answered, failed] = [0, 0, 0, 0]
+    for (const [i, seat] of this.#ballot.seats.entries()) {
+      const { vote, busy } = seat
+      const member = this.#ballots.members[i] as Member
+      const answer = this.#answers[i]
+      // A server that has voted may be asked to change the token of its vote.
+      const awaited = busy ? vote || !answer : !vote && !answer
+      if (awaited && member.up && !this.#round.late && !member.keeps(seat)) open += 1
+      if (!awaited && vote && vote.deadline > now && !member.repeats) voted += 1
+      if (awaited ? vote : vote || !(answer instanceof Error)) answered += 1
+      else if (!awaited) failed += 1
+    }
+    this.#voted = voted
+    this.#open = open
+    return { answered, failed, open }
   }
 
   verdict(enough: boolean): 'over' | 'open' | 'waits' {
     const { majority } = this.#ballots
     if (this.#ballot.granted || this.#ballot.over) return 'over'
-    const { voted, open } = this.#votes
-    // A majority has voted, but the claim is not granted: the servers have to agree, or some leases have ended.
-    if (voted >= majority) return 'waits'
-    return enough && voted + open < majority ? 'over' : 'open'
-  }
-
-  /**
-   * Returns whether the attempt waits until the votes of this server count. If it waits, this method also sets a timer
-   * that looks again.
-   */
-  #awaits({ eligibility }: Member): boolean {
-    const { clock } = this.#ballots
-    const left = this.#round.begun + this.#patience - clock.now()
-    if (left <= 0) return false
-    this.#counting ??= clock.after(Math.max(1, Math.min(left, eligibility.wait)), () => {
-      this.#counting = undefined
-      // Votes that count by now are made valid first (`Ballots.#askYoung`).
-      this.#ballots.changed(this.#ballot)
-    })
-    return true
-  }
-
-  /** Asks servers again whose votes have lapsed while other answers were awaited. */
-  #askLapsed(): void {
-    const { majority, clock } = this.#ballots
-    const { granted, over, seats } = this.#ballot
-    const now = clock.now()
-    const lapsed = [...seats.keys()].filter(i => (seats[i]?.vote?.deadline ?? now + 1) <= now)
-    if (granted || over || lapsed.length === 0 || this.#votes.voted < majority) return
-    // Servers are asked again only once. If the lease is shorter than the round trip, each new vote would lapse as well.
-    if (this.#askedAgain) return this.#ballots.grantLapsed(this.#ballot)
-    this.#askedAgain = true
-    for (const i of lapsed) {
-      seats[i]?.lose()
-      this.#ask(i, 0)
-    }
+    // A majority has voted, but the claim is not granted: the servers have to agree.
+    if (this.#voted >= majority) return 'waits'
+    return enough && this.#voted + this.#open < majority ? 'over' : 'open'
   }
 
   /** Called by the round when it is over. */
   ended(enough: boolean): void {
     const ballot = this.#ballot
     const { majority, members } = this.#ballots
-    this.#counting?.cancel()
     ballot.attempts.delete(this.#judge)
     if (ballot.granted) {
       ballot.reported = true
-      return this.#resolve({ answer: ballot.granted, split: false })
+      return this.#to.done({ answer: ballot.granted, split: false })
     }
     const refusals = this.#answers.filter((answer): answer is Refused => !!answer && 'sent' in answer)
     // If the caller has given up, other callers of this client rely on a refusal, so there is none without a majority.
     if (ballot.over ? refusals.length < majority : !enough) return this.#fail()
     const answer = merged(refusals, members.length - majority, this.#round.begun)
-    if (ballot.over) return this.#resolve({ answer, split: false })
+    if (ballot.over) return this.#to.done({ answer, split: false })
     // The ticket has to be set before this attempt ends. Other calls may wait for the same claim, and end at the same
     // moment. The last of them would take the claim back from the servers if the claim had no ticket
     // (`QuorumKind.#putBack`).
     if (this.#mode === 'queue')
       ballot.ticket ??= String(Math.max(0, ...ballot.seats.flatMap(({ ticket }) => ticket ?? [])))
-    const split = this.#votes.voted > 0
+    const split = this.#voted > 0
     tellOutcome(ballot.claim, split ? 'split' : 'refused')
-    this.#resolve({ answer: { ...answer, ticket: ballot.ticket ?? answer.ticket }, split })
+    this.#to.done({ answer: { ...answer, ticket: ballot.ticket ?? answer.ticket }, split })
   }
 
   #fail(): void {
     const { members } = this.#ballots
-    const { claim, seats } = this.#ballot
     const reasons = members.map((member, i) => {
       const answer = this.#answers[i]
-      if (answer instanceof Error) return answer
-      const { vote } = seats[i] as Seat
-      return answer && (!vote || vote.counted) ? undefined : reasonOf(member)
+      return answer instanceof Error ? answer : answer ? undefined : reasonOf(member)
     })
-    tellOutcome(claim, 'failed')
-    this.#reject(noMajority(reasons))
+    tellOutcome(this.#ballot.claim, 'failed')
+    this.#to.failed(noMajority(reasons))
   }
 }
 

@@ -14,9 +14,13 @@ const BEHIND = 1_000
 /** How often a server that leaves requests unanswered is checked again, in ms. */
 const RECHECK = 100
 
+/** What a request is for: a `vote` counts only if the server's votes do (`Eligibility`), and is worth nothing before. */
+export type Wanted = 'answer' | 'vote'
+
 /** A request that is kept back. */
 interface Kept {
   readonly since: number
+  readonly wanted: Wanted
   readonly turn: (error?: Error) => void
 }
 
@@ -66,13 +70,25 @@ export class Member {
   }
 
   /**
-   * Keeps a request back while the server is out of reach. So requests do not pile up in front of an absent server, and
-   * nothing has to be taken back from it when their callers no longer need its answer. Calls `turn` when the server can
-   * be reached, and with an error if it is out of reach for `outageTimeout` (I6).
+   * Calls `turn` when the server can be asked: at once, or later. So requests do not pile up in front of an absent server,
+   * and nothing has to be taken back from it when their callers no longer need its answer. And a server that may have
+   * forgotten its holders is asked for no vote before its votes count. Calls `turn` with an error if the server is never
+   * to be asked, or cannot be asked for `outageTimeout` (I6).
    */
-  keep(what: object, turn: (error?: Error) => void): void {
-    this.#kept.set(what, { since: this.#clock.now(), turn })
+  whenReady(what: object, wanted: Wanted, turn: (error?: Error) => void): void {
+    const useless = wanted === 'vote' && this.repeats
+    if (useless || this.#isReady(wanted)) return turn(useless ? reasonOf(this) : undefined)
+    this.#kept.set(what, { since: this.#clock.now(), wanted, turn })
     this.#timer ??= this.#recheckLater()
+  }
+
+  #isReady(wanted: Wanted): boolean {
+    return !this.outOfReach && (wanted === 'answer' || this.rejects || this.counts === true)
+  }
+
+  /** Whether this request is kept back, and not for a moment: the server is away, or its votes do not count yet. */
+  keeps(what: object): boolean {
+    return this.#kept.has(what) && !this.mayCount
   }
 
   /** Drops a request that is kept back. Returns whether there was one. */
@@ -82,12 +98,11 @@ export class Member {
 
   /** Sends the requests that were kept back, if the server can be reached now. */
   recheck(): void {
-    const { outOfReach } = this
     const now = this.#clock.now()
-    for (const [what, { since, turn }] of this.#kept) {
-      if (outOfReach && now - since < this.#outageTimeout) break
-      this.#kept.delete(what)
-      turn(outOfReach ? reasonOf(this) : undefined)
+    for (const [what, { since, wanted, turn }] of [...this.#kept]) {
+      const ready = this.#isReady(wanted)
+      const over = now - since >= this.#outageTimeout || (wanted === 'vote' && this.repeats)
+      if ((ready || over) && this.#kept.delete(what)) turn(ready ? undefined : reasonOf(this))
     }
     this.#timer?.cancel()
     this.#timer = this.#recheckLater()
@@ -106,8 +121,8 @@ export class Member {
   #recheckLater(): Timer | undefined {
     const [oldest] = this.#kept.values()
     if (!oldest) return undefined
-    const pause = this.up ? RECHECK : oldest.since + this.#outageTimeout - this.#clock.now()
-    return this.#clock.after(pause, () => this.recheck())
+    const left = oldest.since + this.#outageTimeout - this.#clock.now()
+    return this.#clock.after(this.up && this.outOfReach ? RECHECK : left, () => this.recheck())
   }
 
   get up(): boolean {

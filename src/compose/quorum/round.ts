@@ -10,7 +10,7 @@
  */
 import type { Clock, Timer } from '../../clock.ts'
 import type { Refused } from '../../kind.ts'
-import { type Member, noMajority, reasonOf } from './member.ts'
+import { type Member, noMajority, reasonOf, type Wanted } from './member.ts'
 
 /** The time limit of a round for the last servers, in ms: `times` × the time that the round has taken, plus `least`. */
 const OTHERS = { times: 3, least: 10 }
@@ -71,11 +71,9 @@ export class Round {
     if (!(await this.over)) throw noMajority(this.missing)
   }
 
-  /** Asks a server as soon as it can be reached, unless the round is over then. */
-  ask(server: number, send: () => Promise<unknown>): void {
-    const member = this.#of.members[server] as Member
-    if (!member.outOfReach) return this.expect(server, send())
-    member.keep(this, error => {
+  /** Asks a server as soon as it can be asked, unless the round is over then. */
+  ask(server: number, wanted: Wanted, send: () => Promise<unknown>): void {
+    ;(this.#of.members[server] as Member).whenReady(this, wanted, error => {
       if (error) this.failed(server, error)
       else if (!this.#ended) this.expect(server, send())
     })
@@ -156,17 +154,11 @@ export class Round {
   }
 }
 
-/** Resolves once a majority of `parts` has resolved, and rejects once no majority can resolve any more. */
-export function mostOf(parts: readonly Promise<unknown>[], majority: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let [done, failed] = [0, 0]
-    for (const part of parts) {
-      part.then(
-        () => ++done === majority && resolve(),
-        error => ++failed > parts.length - majority && reject(error),
-      )
-    }
-  })
+/** Resolves when a majority of the servers has answered. `answers`: one for each server. */
+export function majorityOf(of: Electorate, answers: readonly Promise<unknown>[]): Promise<void> {
+  const round = new Round(of, { verdict: enough => (enough ? 'over' : 'open') })
+  for (const [i, answer] of answers.entries()) round.expect(i, answer)
+  return round.settled()
 }
 
 /** Counts the servers on which a hold was ended, and the servers on which the hold was gone already. */

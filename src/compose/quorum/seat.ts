@@ -48,13 +48,6 @@ export interface SeatVote {
   readonly deadline: number
   /** When the vote arrived or was last confirmed, in monotonic ms. */
   readonly at: number
-  /** The connection on which it came (`Member.epoch`). */
-  readonly epoch: number
-  /**
-   * Whether the vote is valid. Before the claim is granted, a vote is valid if the server voted at a time when its votes
-   * counted (`Eligibility`). After the grant, a vote is valid if it has the token of the hold.
-   */
-  counted: boolean
 }
 
 /** Called when the request may be sent; or with the reason why it cannot. */

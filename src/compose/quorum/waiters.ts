@@ -9,7 +9,7 @@
 import { type Clock, surelyUntil } from '../../clock.ts'
 import type { HeartbeatEntry, HeartbeatReply, Refused, Via } from '../../kind.ts'
 import type { Ballot, Ballots } from './ballots.ts'
-import { noMajority, type Place, reasonOf } from './member.ts'
+import type { Place } from './member.ts'
 import { merged, Round } from './round.ts'
 import type { Seat } from './seat.ts'
 
@@ -18,8 +18,6 @@ import type { Seat } from './seat.ts'
  * the average length of the first pause, in ms. `longest`: the largest average length of a pause, in ms.
  */
 const PATIENCE = { first: 10, longest: 250 }
-/** After this many ms it is looked whether a vote counts by now that did not when it was given. */
-const USELESS = 500
 
 /** The position of a waiter whose owner has the lock (`HeartbeatReply`). */
 const REENTERS = -1
@@ -39,19 +37,18 @@ export class Waiters {
   hope(ballot: Ballot): void {
     if (this.#hoping.has(ballot) || !ballot.seats.some(({ vote }) => vote)) return
     this.#hoping.add(ballot)
-    const looks = Math.max(ballot.putBack, ballot.looks)
-    const pause = Math.min(PATIENCE.longest, PATIENCE.first * 2 ** looks) * (0.5 + Math.random())
-    this.#clock.after(ballot.useless ? USELESS : pause, async () => {
+    const pause = Math.min(PATIENCE.longest, PATIENCE.first * 2 ** ballot.looks) * (0.5 + Math.random())
+    this.#clock.after(pause, async () => {
       if (this.#lacks(ballot)) await this.#ask(ballot)
       this.#hoping.delete(ballot)
       this.#ballots.changed(ballot)
     })
   }
 
-  /** Whether the claim still waits, and has too few votes, although those of its servers count. */
+  /** Whether the claim still waits, and has too few votes. */
   #lacks(ballot: Ballot): boolean {
     const waits = !ballot.over && !ballot.granted && ballot.attempts.size === 0
-    return waits && ballot.live.length < this.#ballots.majority && !ballot.useless
+    return waits && ballot.live.length < this.#ballots.majority
   }
 
   async #ask(ballot: Ballot): Promise<void> {
@@ -61,11 +58,9 @@ export class Waiters {
     const round = new Round(this.#ballots, {
       verdict: enough => (enough && !this.#lacks(ballot) ? 'over' : 'open'),
     })
-    for (const i of ballot.seats.keys()) round.ask(i, () => this.#look(ballot, i))
+    for (const i of ballot.seats.keys()) round.ask(i, 'vote', () => this.#look(ballot, i))
     // If no majority of the servers has answered, no waiter can get a majority of votes now, and this one keeps its votes.
     if (!(await round.over) || !this.#lacks(ballot)) return
-    ballot.putBack += 1
-    ballot.looks = 0
     const { id, owner } = ballot.claim
     const refusals = ballot.seats.filter(({ vote }, i) => !vote && (round.has(i) || !members[i]?.problem)).length
     for (const [i, { vote, busy }] of ballot.seats.entries()) {
@@ -182,7 +177,7 @@ export class Waiters {
    */
   async tend(waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply> {
     const ballots = this.#ballots
-    const { places, members, majority } = ballots
+    const { places, majority } = ballots
     const answers: (HeartbeatReply | undefined)[] = places.map(() => undefined)
     // The callers of these waiters still wait. If a ballot says that its claim was granted or taken back, `waits`
     // corrects the ballot.
@@ -195,17 +190,11 @@ export class Waiters {
     }
     const round = new Round(ballots, { verdict: enough => (enough && waiters.every(decided) ? 'over' : 'open') })
     for (const i of places.keys()) {
-      round.ask(i, async () => {
+      round.ask(i, 'vote', async () => {
         answers[i] = await this.#tend(i, waiters)
       })
     }
     await round.settled()
-    // An attempt that has just been made would be rejected for the same reason, too (kind.ts).
-    for (const { claim } of waiters) {
-      const ballot = ballots.get(claim.id)
-      if (!ballot || ballot.granted || !ballot.useless) continue
-      throw noMajority(members.map((member, i) => (ballot.seats[i]?.vote?.counted ? undefined : reasonOf(member))))
-    }
     const said = answers.filter(answer => answer !== undefined)
     const refusals = said.map(
       ({ expected: _, ...answer }) => ({ ...answer, granted: false, position: 0, ticket: '0' }) satisfies Refused,

@@ -68,8 +68,8 @@ async function says(call: Promise<unknown>): Promise<void> {
   )
 }
 
-// This test fails if `if (!ballot || ballot.granted || !ballot.useless) continue` becomes `continue` in
-// src/compose/quorum/waiters.ts: the second fair call is never rejected.
+// This test fails if `if (this.counts === false) return this.eligibility.reason` is removed in
+// src/compose/quorum/member.ts: the errors do not say why the servers give no votes.
 test.each<LockOptions>([{ fair: true }, { fairAfter: Number.POSITIVE_INFINITY }, {}])(
   'I6: each of several calls whose votes will not count for long is rejected, with the reason (%o)',
   async options => {
@@ -127,11 +127,9 @@ test.each(untold)(
 )
 
 /** Server 0 knows a hold, and server 1 has come back empty since it began. The votes of servers 0 and 2 count. */
-// This test fails if `votes.failed += member.repeats || !this.#awaits(member) ? 1 : 0` becomes
-// `votes.open += member.repeats || !this.#awaits(member) ? 0 : 1` in src/compose/quorum/kind.ts: the calls wait for the
-// vote of server 1, until they are rejected because "the request got no reply". It also fails if
-// `if (member().counts === false) return` is removed in src/compose/quorum/backend.ts: the call that is not fair asks
-// again and again.
+// This test fails if `(wanted === 'answer' || this.rejects || this.counts === true)` becomes `true` in
+// src/compose/quorum/member.ts and `return !ballot.granted && !(this` becomes `return ballot.over && !(this` in
+// src/compose/quorum/ballots.ts: the votes of servers 1 and 2 are a majority.
 test('I4 I6: a lock is taken if a server that counts names its holder, whatever a server has that does not count yet', async () => {
   const scene = await quorumScene()
   const key = freshKey()
