@@ -15,6 +15,7 @@ import {
   type Inspection,
   type Kind,
   type KindNames,
+  type Names,
   type Pace,
   type Parts,
   type Refused,
@@ -35,16 +36,8 @@ import type { Outcome } from '../outcome.ts'
 import { decodeNames, encodeClaim } from './claim.ts'
 import { Disagreements } from './disagreements.ts'
 import { paceOf, standingOf } from './expected.ts'
-import type { MutexNames } from './mutex/names.ts'
-import type { scripts } from './mutex/scripts.generated.ts'
-import type { semaphore } from './permits/scripts.generated.ts'
+import type { QueueScripts } from './scripts.ts'
 import type { LockState } from './state.ts'
-
-type Acquire = (typeof scripts)['acquire']
-
-export type QueueScripts = Pick<typeof scripts, 'tend' | 'leave' | 'sweep' | 'release' | 'renew'> & {
-  readonly acquire: Omit<(typeof scripts | typeof semaphore)['acquire'], 'keys'> & Pick<Acquire, 'keys'>
-}
 
 /** One script call renews at most this many locks. This bounds the time for which it blocks the server. */
 const RENEWALS_PER_CALL = 200
@@ -64,7 +57,7 @@ export abstract class QueuedKind implements Kind<LockState> {
    * as `#scripts`.
    */
   readonly #confirmed: Runner<QueueScripts>
-  readonly #keys: KindNames<MutexNames>
+  readonly #keys: KindNames
   readonly #waiterTtl: number
   readonly #wants: string | undefined
   readonly #expects: Traits<LockState>['expects']
@@ -74,7 +67,7 @@ export abstract class QueuedKind implements Kind<LockState> {
   /** The holder's label in the latest refusal, kept so that thousands of waiters for one holder share one string. */
   #holder = ''
 
-  constructor(parts: Parts<QueueScripts, MutexNames>, traits: Traits<LockState>) {
+  constructor(parts: Parts<QueueScripts>, traits: Traits<LockState>) {
     this.noun = traits.noun
     this.heldBy = traits.heldBy
     this.shared = traits.shared
@@ -94,8 +87,8 @@ export abstract class QueuedKind implements Kind<LockState> {
   protected abstract readonly block: number
 
   /**
-   * Makes an attempt. For the arguments, see the headers of lua/mutex/acquire.lua and lua/permits/acquire.lua: only the
-   * mutex's script takes `floor` and `returned`, and only the other one takes `waits`.
+   * Makes an attempt. Only the mutex's script takes `floor` and `returned`, and only that of the other kinds takes
+   * `waits`.
    */
   attempt(claim: Claim, mode: 'try' | 'queue', reserve: number, waits: boolean, to: Outcome<Granted | Refused>): void
   attempt(
@@ -118,14 +111,9 @@ export abstract class QueuedKind implements Kind<LockState> {
   ): void {
     // A claim that has joined before keeps its place, however many waiters there are.
     const most = mode === 'queue' && !waits ? claim.maxWaiters : undefined
-    const args = {
-      claim: this.text(claim),
-      mode: mode === 'try' && !waits && floor === undefined ? undefined : (most ?? mode),
-      floor,
-      returned,
-      waits: waits ? 1 : undefined,
-    }
-    const read = ({ status, values, sent }: Reply<QueueScripts['acquire']>): Vote | Promise<Vote> => {
+    const third = this.block > 0 ? floor : waits ? 1 : undefined
+    const how = mode === 'try' && third === undefined ? undefined : (most ?? mode)
+    const read = ({ status, values, sent }: Reply<ReturnType<QueueScripts['acquire']>>): Vote | Promise<Vote> => {
       if (status === 'unfinished') {
         return new Promise((done, failed) =>
           this.attempt(claim, mode, reserve, waits, { done, failed }, floor as number, returned),
@@ -148,7 +136,8 @@ export abstract class QueuedKind implements Kind<LockState> {
       const ends = surelyUntil(sent, Number(ttl))
       return { ...grantedUntil(token, Math.min(ends, surelyUntil(sent, claim.lease)), via), ends, around }
     }
-    this.#scripts.post<'acquire', Vote>('acquire', this.#namesOf(claim), args, read, to as Outcome<Vote>)
+    const args = [this.text(claim), how, third, returned] as const
+    this.#scripts.post('acquire', this.#namesOf(claim), args, read, to as Outcome<Vote>)
   }
 
   async tend(key: string, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply> {
@@ -163,10 +152,8 @@ export abstract class QueuedKind implements Kind<LockState> {
   }
 
   async #tendSome(key: string, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply> {
-    const { status, values, sent } = await this.#scripts.run('tend', this.#keys.of(key), {
-      ttl: this.#waiterTtl,
-      waiters: waiters.flatMap(({ claim, ticket }) => [this.text(claim), ticket]),
-    })
+    const list = waiters.flatMap(({ claim, ticket }) => [this.text(claim), ticket])
+    const { status, values, sent } = await this.#scripts.run('tend', this.#keys.of(key), [this.#waiterTtl, ...list])
     if (status === 'unfinished') return this.#tendSome(key, waiters)
     type Place = number | string | [token: string, ttl: number, via: Via]
     type Values = [ttl: number, heldFor: number, clock: string, size: number | string, names: string, ...Place[]]
@@ -201,7 +188,7 @@ export abstract class QueuedKind implements Kind<LockState> {
   }
 
   async #leave(key: string, id: string, entry: string | undefined): Promise<void> {
-    const { status } = await this.#scripts.run('leave', this.#keys.of(key), { id, entry })
+    const { status } = await this.#scripts.run('leave', this.#keys.of(key), [id, entry])
     if (status === 'unfinished') await this.sweep(key)
   }
 
@@ -210,7 +197,7 @@ export abstract class QueuedKind implements Kind<LockState> {
    * may need several calls. Never rejects: if this call fails, the next attempt or heartbeat continues the search.
    */
   sweep(key: string): Promise<void> {
-    const swept = this.#scripts.run('sweep', this.#keys.of(key), {}, ({ status }) =>
+    const swept = this.#scripts.run('sweep', this.#keys.of(key), [], ({ status }) =>
       status === 'unfinished' ? this.sweep(key) : undefined,
     )
     return swept.then(noResult, noResult)
@@ -218,9 +205,15 @@ export abstract class QueuedKind implements Kind<LockState> {
 
   release(hold: HoldName, used: number | undefined, to: Outcome<Released>): void {
     const names = this.#namesOf(hold)
+    const kept = hold.minHold ? 1 : undefined
     // Arguments have no names, so an argument before one that is present must be present, too.
-    const args = hold.minHold ? { id: hold.id, used: used ?? 0, minHold: 1 } : { id: hold.id, used, minHold: undefined }
-    const read = ({ status, values, sent, repeated }: Reply<QueueScripts['release']>): Released | Promise<Released> => {
+    const more = this.block > 0 ? ([kept ? (used ?? 0) : used, kept] as const) : ([kept] as const)
+    const read = ({
+      status,
+      values,
+      sent,
+      repeated,
+    }: Reply<ReturnType<QueueScripts['release']>>): Released | Promise<Released> => {
       if (status === 'passed') return { ended: true, successors: passedTo(values as string[], sent) }
       if (status === 'unfinished') {
         const successors = passedTo(values as string[], sent)
@@ -230,13 +223,13 @@ export abstract class QueuedKind implements Kind<LockState> {
       // hold may also have been taken away meanwhile, or Redis may have lost its data (docs/decisions/0006).
       return { ended: status === 'released' || repeated }
     }
-    this.#scripts.post('release', names, args, read, to)
+    this.#scripts.post('release', names, [hold.id, ...more], read, to)
   }
 
   /** Kept with the claim, because the attempt and the release both need them. */
-  #namesOf(of: HoldName): MutexNames {
+  #namesOf(of: HoldName): Names {
     of.names ??= this.#keys.of(of.key)
-    return of.names as MutexNames
+    return of.names
   }
 
   placeOf(key: string): string {
@@ -259,12 +252,10 @@ export abstract class QueuedKind implements Kind<LockState> {
   }
 
   async #renewSome(asked: readonly RenewalRequest[], scripts: Runner<QueueScripts>): Promise<Renewed[]> {
-    const names = asked.map(({ hold }) => this.#keys.of(hold.key))
-    const { values, sent } = await scripts.run(
-      'renew',
-      { keys: [...names.map(({ lock }) => lock), ...names.map(({ deadlines }) => deadlines)] },
-      { asked: asked.flatMap(({ hold, token, ms }) => [hold.id, token, ms]) },
-    )
+    const locks = asked.map(({ hold }) => this.#keys.of(hold.key).lock)
+    const keys = { lock: locks[0]!, all: [...locks, ...locks.map(lock => `${lock}:d`)], least: locks.length }
+    const args = asked.flatMap(({ hold, token, ms }) => [hold.id, token, ms])
+    const { values, sent } = await scripts.run('renew', keys, args)
     return asked.map((_, i) => {
       const ttl = values[i]
       if (typeof ttl !== 'number') return 'lost'

@@ -10,11 +10,9 @@ import type {
   Inspection,
   Kind,
   KindDefinition,
-  Names,
   Refused,
   Released,
   RenewalRequest,
-  ScriptSet,
   Traits,
 } from '../kind.ts'
 import { decodeWants } from '../kinds/claim.ts'
@@ -50,7 +48,7 @@ export class MemoryKind<State> implements Kind<State> {
   readonly #disagreements: Disagreements
 
   constructor(
-    { name, traits }: KindDefinition<State, ScriptSet, Names>,
+    { name, traits }: Pick<KindDefinition<State>, 'name' | 'traits'>,
     keys: Keys,
     client: RuleRunner,
     locks: Locks,

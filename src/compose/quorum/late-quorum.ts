@@ -16,11 +16,9 @@ import type {
   Inspection,
   Kind,
   KindDefinition,
-  Names,
   Refused,
   Released,
   RenewalRequest,
-  ScriptSet,
 } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import type { Outcome } from '../../outcome.ts'
@@ -119,10 +117,7 @@ export class LateQuorum implements Backend {
     this.#quorum.value?.together()
   }
 
-  make<State, S extends ScriptSet, N extends Names>(
-    kind: KindDefinition<State, S, N>,
-    warn: Parameters<Backend['make']>[1],
-  ): Made<State> {
+  make<State, S>(kind: KindDefinition<State, S>, warn: Parameters<Backend['make']>[1]): Made<State> {
     if (kind.name !== '')
       throw new LockArgumentError('kind', kind.name, 'a mutex, the only kind of lock that a quorum has so far')
     const made = this.#quorum.call(async quorum => quorum.make(kind, warn).kind as unknown as Kind<LockState>)
