@@ -234,8 +234,8 @@ export interface Inspection<State> {
   forceRelease(key: string, only?: string): Promise<boolean>
 }
 
-/** A kind of lock in one client. If the kind lacks a feature, the method of that feature is absent. */
-export interface Kind<State = unknown> {
+/** What the rest of a client has to know of a kind. */
+export interface KindTraits<State = unknown> {
   /** What messages call a lock of this kind. Default: "lock". */
   readonly noun?: string | undefined
   /**
@@ -247,17 +247,24 @@ export interface Kind<State = unknown> {
   readonly shared: boolean
   /** Whether an owner that holds the lock may take it again. */
   readonly reentrant: boolean
+  /** Whether the lock has a fair queue; if not, all waiters are unfair, and the kind has no heartbeats. */
+  readonly queues: boolean
   /** The options of calls that this kind does not have. */
   readonly lacks?: readonly ('maxWaiters' | 'rejectLate')[]
   /** The longest lease that a call or a renewal may ask for, in ms; absent: any. */
   readonly longestLease?: number
+  /** Whether a hold counts only once enough replicas have it (the option `replicas`). `renew` then asks them. */
+  readonly replicated?: boolean
   /**
    * Only if the locks are in the memory of this process, where no connection keeps it alive: this kind and its clock, for
    * what no caller waits for. Their timers do not keep the process alive either.
    */
   readonly background?: { readonly kind: Kind<State>; readonly clock: Clock } | undefined
-  /** Whether a hold counts only once enough replicas have it (the option `replicas`). `renew` then asks them. */
-  readonly replicated?: boolean
+}
+
+/** A kind of lock in one client. If the kind lacks a feature, the method of that feature is absent. */
+export interface Kind<State = unknown> {
+  readonly traits: KindTraits<State>
   readonly inspection: Inspection<State>
   /**
    * Makes one attempt. With the mode 'queue', the claim joins the queue if it is refused. If a 'try' is granted,
@@ -267,22 +274,15 @@ export interface Kind<State = unknown> {
   attempt(claim: Claim, mode: 'try' | 'queue', reserve: number, waits: boolean, to: Outcome<Granted | Refused>): void
   /**
    * Sends the heartbeat of the queued waiters of one key. The reply contains grants whose message was lost. If Redis has
-   * lost a waiter from the queue, the heartbeat puts the waiter back. Absent: the kind has no fair queue, so all its
-   * waiters are unfair.
+   * lost a waiter from the queue, the heartbeat puts the waiter back. Not called if the kind has no queue.
    */
-  tend?(key: string, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply>
+  tend(key: string, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply>
   /**
    * Records in Redis that the waiter `next` of this client now has `hold`: the lock passed to it by a hand-off within
    * the client, before Redis was informed. Each hand-off uses one of the tokens that Redis reserved with its grant.
    * Undefined: the hold is gone. Absent: no attempt reserves tokens.
    */
   pass?(hold: HoldName, next: NextHolder, token: number): Promise<Passed | undefined>
-  /**
-   * Asks a server of a quorum for its vote; a call gets the lock if a majority of the servers grants it. `floor`: the
-   * smallest token or ticket that the server may issue for this vote. Tokens and tickets come from the server's clock,
-   * so the floor is a time too: a whole number of µs.
-   */
-  vote?(claim: Claim, mode: VoteMode, floor: number, returned?: number): Promise<Vote>
   /** Withdraws a claim: removes the waiter from the queue, or releases its grant. */
   leave(claim: Claim): Promise<void>
   /** Releases a grant whose waiter no longer waits. */
@@ -312,6 +312,16 @@ export interface Kind<State = unknown> {
    * separate calls, so a place that does not answer does not delay the renewals of other places.
    */
   placeOf(key: string): string
+}
+
+/** A kind that a server of a quorum may have. */
+export interface VotingKind<State = unknown> extends Kind<State> {
+  /**
+   * Asks a server of a quorum for its vote; a call gets the lock if a majority of the servers grants it. `floor`: the
+   * smallest token or ticket that the server may issue for this vote. Tokens and tickets come from the server's clock,
+   * so the floor is a time too: a whole number of µs.
+   */
+  vote(claim: Claim, mode: VoteMode, floor: number, returned?: number): Promise<Vote>
 }
 
 /** The holders and waiters of one lock. */
@@ -378,7 +388,7 @@ export interface Share {
 }
 
 /** What a kind of lock is, wherever its locks are: in Redis, or in memory. */
-export interface Traits<State = unknown> extends Pick<Kind, 'noun' | 'heldBy' | 'shared' | 'reentrant'> {
+export interface Traits<State = unknown> extends Pick<KindTraits, 'noun' | 'heldBy' | 'shared' | 'reentrant'> {
   /** If the kind is one side of a read-write lock: which one. */
   readonly mode?: 'read' | 'write'
   /** Replaces the `wants` of every claim of this kind. If undefined, each claim has a `wants` of its own. */

@@ -15,6 +15,7 @@ import {
   type Inspection,
   type Kind,
   type KindNames,
+  type KindTraits,
   type Names,
   type Pace,
   type Parts,
@@ -45,12 +46,8 @@ const RENEWALS_PER_CALL = 200
 const WAITERS_PER_CALL = 500
 
 export abstract class QueuedKind implements Kind<LockState> {
-  readonly noun: string | undefined
-  readonly heldBy: Kind['heldBy']
-  readonly shared: boolean
-  readonly reentrant: boolean
+  readonly traits: KindTraits<LockState>
   abstract readonly inspection: Inspection<LockState>
-  readonly replicated: boolean
   readonly #scripts: Runner<QueueScripts>
   /**
    * If replicas have to have each hold, this runner waits for the replicas after each script. Otherwise it is the same
@@ -68,16 +65,13 @@ export abstract class QueuedKind implements Kind<LockState> {
   #holder = ''
 
   constructor(parts: Parts<QueueScripts>, traits: Traits<LockState>) {
-    this.noun = traits.noun
-    this.heldBy = traits.heldBy
-    this.shared = traits.shared
-    this.reentrant = traits.reentrant
     this.#wants = traits.wants
     this.#expects = traits.expects
     this.#disagreements = new Disagreements(traits, parts.warn)
     const { names, scripts: runner, replicated } = parts
     this.#scripts = runner
-    this.replicated = replicated !== undefined
+    const { noun, heldBy, shared, reentrant } = traits
+    this.traits = { noun, heldBy, shared, reentrant, queues: true, replicated: replicated !== undefined }
     this.#confirmed = replicated ?? runner
     this.#keys = names
     this.#waiterTtl = parts.waiterTtl

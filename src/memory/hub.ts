@@ -9,7 +9,14 @@ import { MessageChannel } from 'node:worker_threads'
 import type { Backend, Made } from '../backend.ts'
 import { awake, type Timer } from '../clock.ts'
 import { LockArgumentError, LockClosedError, LockConnectionError, type LockError } from '../errors.ts'
-import { type Channel, type Channels, CLIENT_ID_LENGTH, type Granted, type Kind, type KindDefinition } from '../kind.ts'
+import {
+  type Channel,
+  type Channels,
+  CLIENT_ID_LENGTH,
+  type Granted,
+  type KindDefinition,
+  type KindTraits,
+} from '../kind.ts'
 import { glob } from '../redis/glob.ts'
 import { type Ids, randomIds } from '../redis/ids.ts'
 import { Keys, Namespace } from '../redis/keys.ts'
@@ -308,7 +315,7 @@ class Connection implements Backend {
 
   make<State, S>(kind: KindDefinition<State, S>, warn: (error: LockError) => void): Made<State> {
     const keys = new Keys(this.#names, kind)
-    const of = (background?: Kind<State>['background']) =>
+    const of = (background?: KindTraits<State>['background']) =>
       new MemoryKind(kind, keys, this, this.#hub, this.#settings.waiterTtl, warn, background)
     return { keys, kind: of({ kind: of(), clock: this.#hub.clock.background }) }
   }

@@ -50,8 +50,7 @@ interface Scripts {
 }
 
 class Flag implements Kind<FlagState>, Inspection<FlagState> {
-  readonly shared = false
-  readonly reentrant = true
+  readonly traits = { shared: false, reentrant: true, queues: false }
   readonly inspection = this
   readonly #parts: Parts<Scripts>
 
@@ -75,6 +74,10 @@ class Flag implements Kind<FlagState>, Inspection<FlagState> {
       return { granted: false, sent, ttl: Number(number), position: 0, ticket: '', holder, clock: 0 }
     }
     scripts.post('raise', names.of(key), [id, lease], read, to)
+  }
+
+  tend(): Promise<never> {
+    return Promise.reject(new Error('a flag has no queue'))
   }
 
   leave(claim: Claim): Promise<void> {

@@ -9,7 +9,7 @@
 import type { Backend, Made } from '../../backend.ts'
 import type { Clock, Timer } from '../../clock.ts'
 import { LockArgumentError, LockConnectionError, LockError } from '../../errors.ts'
-import type { Channel, Channels, KindDefinition } from '../../kind.ts'
+import type { Channel, Channels, KindDefinition, VotingKind } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import { addressOf } from '../../redis/address.ts'
 import type { RedisSource } from '../../redis/clients.ts'
@@ -117,10 +117,10 @@ export class Quorum implements Backend, Electorate {
   make<State, S>(kind: KindDefinition<State, S>, warn: (error: LockError) => void): Made<State> {
     const places = this.members.map((member): Place => {
       const made = member.server.make(kind, warn) as unknown as Made<LockState>
-      const { vote } = made.kind
-      if (!vote)
+      const voting = made.kind as Partial<VotingKind>
+      if (!voting.vote)
         throw new LockArgumentError('kind', kind.name, 'a mutex, the only kind of lock that a quorum has so far')
-      return { member, vote: vote.bind(made.kind), kind: made.kind, keys: made.keys }
+      return { member, vote: voting.vote.bind(made.kind), kind: made.kind, keys: made.keys }
     })
     const { keys } = places[0]!
     const { waiterTtl, outageTimeout, lease } = this.#settings

@@ -12,6 +12,7 @@ import type {
   HoldName,
   Inspection,
   Kind,
+  KindTraits,
   Refused,
   Released,
   RenewalRequest,
@@ -66,10 +67,7 @@ export interface Terms {
 }
 
 export class QuorumKind implements Kind<LockState> {
-  readonly shared = false
-  readonly reentrant = true
-  readonly lacks = ['maxWaiters', 'rejectLate'] as const
-  readonly longestLease: number
+  readonly traits: KindTraits<LockState>
   readonly inspection: Inspection<LockState>
   readonly #ballots: Ballots
   readonly #waiters: Waiters
@@ -86,7 +84,8 @@ export class QuorumKind implements Kind<LockState> {
     this.#waiters = waiters
     this.#floor = floor
     this.#patience = patience
-    this.longestLease = longestLease
+    const lacks = ['maxWaiters', 'rejectLate'] as const
+    this.traits = { shared: false, reentrant: true, queues: true, lacks, longestLease }
     this.inspection = new QuorumInspection(ballots, patience)
   }
 

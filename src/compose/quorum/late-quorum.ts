@@ -16,6 +16,7 @@ import type {
   Inspection,
   Kind,
   KindDefinition,
+  KindTraits,
   Refused,
   Released,
   RenewalRequest,
@@ -153,16 +154,14 @@ export class LateQuorum implements Backend {
 
 /** The mutex of a quorum. Each call waits until the code is loaded. */
 class LateKind implements Kind<LockState> {
-  readonly shared = false
-  readonly reentrant = true
-  readonly lacks = ['maxWaiters', 'rejectLate'] as const
-  readonly longestLease: number
+  readonly traits: KindTraits<LockState>
   readonly inspection: Inspection<LockState>
   readonly #kind: Late<Kind<LockState>>
 
   constructor(kind: Late<Kind<LockState>>, longestLease: number) {
     this.#kind = kind
-    this.longestLease = longestLease
+    const lacks = ['maxWaiters', 'rejectLate'] as const
+    this.traits = { shared: false, reentrant: true, queues: true, lacks, longestLease }
     this.inspection = {
       inspect: key => kind.call(({ inspection }) => inspection.inspect(key)),
       isLocked: key => kind.call(({ inspection }) => inspection.isLocked(key)),
@@ -176,7 +175,7 @@ class LateKind implements Kind<LockState> {
   }
 
   tend(key: string, waiters: readonly HeartbeatEntry[]) {
-    return this.#kind.call(kind => kind.tend!(key, waiters))
+    return this.#kind.call(kind => kind.tend(key, waiters))
   }
 
   leave(claim: Claim) {

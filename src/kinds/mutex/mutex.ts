@@ -3,7 +3,18 @@
  * client.
  */
 import { surelyUntil } from '../../clock.ts'
-import type { Claim, HoldName, KindDefinition, NextHolder, Parts, Passed, Traits, Vote, VoteMode } from '../../kind.ts'
+import type {
+  Claim,
+  HoldName,
+  KindDefinition,
+  NextHolder,
+  Parts,
+  Passed,
+  Traits,
+  Vote,
+  VoteMode,
+  VotingKind,
+} from '../../kind.ts'
 import { QueuedKind } from '../queued-kind.ts'
 import { type MutexScripts, mutexScripts } from '../scripts.ts'
 import type { LockState } from '../state.ts'
@@ -17,7 +28,7 @@ const traits: Traits<LockState> = {
   stateOf: stateOfMutex,
 }
 
-export class Mutex extends QueuedKind {
+export class Mutex extends QueuedKind implements VotingKind<LockState> {
   /** How many tokens a grant may reserve for hand-offs. lua/holder.lua has the same number. */
   protected readonly block = 1_000
   readonly inspection: MutexInspection
