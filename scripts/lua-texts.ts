@@ -4,7 +4,7 @@
  *
  * The texts are those that a client with the default `prefix` and `tokenMemory` sends to a single server. A cluster
  * receives the same texts, but with the parts between `--[[cluster` and `--]]`, and with SPUBLISH instead of PUBLISH.
- * Variables have short names in these texts. src/kinds/mutex/scripts.generated.ts begins with a table of these names.
+ * Variables have short names in these texts. src/kinds/scripts.generated.ts begins with a table of these names.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ if (folder === undefined) {
   process.exit(64)
 }
 mkdirSync(folder, { recursive: true })
-for (const [name, lua] of Object.entries(usualTexts)) {
+for (const [name, lua] of Object.entries<string>(usualTexts)) {
   const file = `${name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}.lua`
   // Writes no final newline, so that the file's SHA1 is the one that MONITOR shows.
   writeFileSync(join(folder, file), lua)

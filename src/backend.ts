@@ -3,7 +3,7 @@
  * compose/quorum/backend.ts is for a quorum, in which several independent servers act as one.
  */
 import type { LockError } from './errors.ts'
-import type { Channels, Kind, KindDefinition, Names, ScriptSet } from './kind.ts'
+import type { Channels, Kind, KindDefinition } from './kind.ts'
 import type { Ids } from './redis/ids.ts'
 import type { Keys } from './redis/keys.ts'
 
@@ -44,10 +44,7 @@ export interface Backend {
    */
   together(): void
   /** Makes this client's `Kind` from its definition. `warn` receives errors that no call reports. */
-  make<State, S extends ScriptSet, N extends Names>(
-    kind: KindDefinition<State, S, N>,
-    warn: (error: LockError) => void,
-  ): Made<State>
+  make<State, S>(kind: KindDefinition<State, S>, warn: (error: LockError) => void): Made<State>
   channels(keys: Keys): Channels
   /**
    * Finds the locks of several kinds whose key matches the pattern. Looks only at names in Redis, so a result may be

@@ -22,7 +22,7 @@ export type TellRefused = (holder: HolderInfo | undefined) => void
 
 /** What a call needs of its client (kind-client.ts). */
 export interface CallClient {
-  readonly kind: Pick<Kind, 'tend' | 'reentrant'>
+  readonly kind: Pick<Kind, 'traits'>
   readonly context: {
     readonly backend: { readonly ids: Ids }
     readonly clock: Clock
@@ -88,8 +88,8 @@ export class LockCall implements Call, ReplicatedCall {
     this.terms = terms
     this.#owner = owner
     // A kind without a queue has no fair waiters: all its waiters wait in the line of the unfair ones.
-    this.mode = once ? 'once' : terms.fair && kind.tend ? 'queue' : 'line'
-    this.mayReenter = owner !== undefined && kind.reentrant
+    this.mode = once ? 'once' : terms.fair && kind.traits.queues ? 'queue' : 'line'
+    this.mayReenter = owner !== undefined && kind.traits.reentrant
     this.recorded = this.mayReenter ? client.holding.record(key, owner as string) : undefined
     this.context = context.observer.listening ? new AsyncResource('LOCK') : undefined
     this.since = context.clock.now()
@@ -101,7 +101,7 @@ export class LockCall implements Call, ReplicatedCall {
   }
 
   get fairAfter(): number | undefined {
-    return this.client.kind.tend && this.terms.fairAfter
+    return this.client.kind.traits.queues ? this.terms.fairAfter : undefined
   }
 
   get timeout(): number | undefined {

@@ -127,7 +127,7 @@ export class KindClient<State = unknown> implements CallClient {
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
     this.#schedule = new Schedule(clock)
     this.#table = new Table(context.named, this.#schedule)
-    const background = kind.background ?? { kind, clock }
+    const background = kind.traits.background ?? { kind, clock }
     const withdrawals = new Withdrawals(background.kind, background.clock, settings.waiterTtl, {
       onReleased: (key, released, now) => this.holding.follow(key, released, now),
       onFreed: key => this.#table.keys.get(key)?.wake(clock.now()),
@@ -142,7 +142,7 @@ export class KindClient<State = unknown> implements CallClient {
       },
       trouble: () => backend.trouble(),
     })
-    const keeping = kind.background ? new Schedule(kind.background.clock) : this.#schedule
+    const keeping = kind.traits.background ? new Schedule(kind.traits.background.clock) : this.#schedule
     const asked = (hold: Hold) => this.confirmations?.asksAbout(hold) === true
     this.holding = new Holds(
       kind,
@@ -175,12 +175,13 @@ export class KindClient<State = unknown> implements CallClient {
       },
       backend.inboxPerLock ? channels : undefined,
     )
-    if (kind.replicated) this.confirmations = new Confirmations(this.requests, this.holding, clock, patience.outage)
+    if (kind.traits.replicated)
+      this.confirmations = new Confirmations(this.requests, this.holding, clock, patience.outage)
   }
 
   /** Whether several owners may hold the lock at a time. */
   get shared(): boolean {
-    return this.kind.shared
+    return this.kind.traits.shared
   }
 
   /** How many calls wait, in lines and queues, or for replicas. */
@@ -231,7 +232,7 @@ export class KindClient<State = unknown> implements CallClient {
   /** Checks the options of a call, and completes them with the client's defaults. */
   termsOf(options: SemaphoreOptions, permits?: number): CallTerms {
     const terms = callTermsOf(options, this.context.settings, permits)
-    const { lacks = [], longestLease } = this.kind
+    const { lacks = [], longestLease } = this.kind.traits
     for (const name of lacks) {
       const value = options[name]
       if (value === undefined) continue
@@ -252,7 +253,7 @@ export class KindClient<State = unknown> implements CallClient {
     told?: TellRefused,
   ): Promise<Lease | null> {
     const { context } = this
-    if (context.closing && context.closedTo(this.keys, key, this.kind.reentrant ? owner : undefined)) {
+    if (context.closing && context.closedTo(this.keys, key, this.kind.traits.reentrant ? owner : undefined)) {
       return Promise.reject(this.failed(new LockClosedError(), key))
     }
     if (terms.signal?.aborted) return Promise.reject(this.failed(terms.signal.reason, key))
@@ -332,8 +333,8 @@ export class KindClient<State = unknown> implements CallClient {
     const { kind } = this
     const { claim, refusal } = waiter
     return {
-      noun: kind.noun,
-      heldBy: refusal?.holder && kind.heldBy?.(refusal.holder, claim),
+      noun: kind.traits.noun,
+      heldBy: refusal?.holder && kind.traits.heldBy?.(refusal.holder, claim),
       away: this.requests.awayFor,
       expected: waiter.expected(this.context.clock.now()),
     }

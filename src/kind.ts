@@ -234,8 +234,8 @@ export interface Inspection<State> {
   forceRelease(key: string, only?: string): Promise<boolean>
 }
 
-/** A kind of lock in one client. If the kind lacks a feature, the method of that feature is absent. */
-export interface Kind<State = unknown> {
+/** What the rest of a client has to know of a kind. */
+export interface KindTraits<State = unknown> {
   /** What messages call a lock of this kind. Default: "lock". */
   readonly noun?: string | undefined
   /**
@@ -247,17 +247,24 @@ export interface Kind<State = unknown> {
   readonly shared: boolean
   /** Whether an owner that holds the lock may take it again. */
   readonly reentrant: boolean
+  /** Whether the lock has a fair queue; if not, all waiters are unfair, and the kind has no heartbeats. */
+  readonly queues: boolean
   /** The options of calls that this kind does not have. */
   readonly lacks?: readonly ('maxWaiters' | 'rejectLate')[]
   /** The longest lease that a call or a renewal may ask for, in ms; absent: any. */
   readonly longestLease?: number
+  /** Whether a hold counts only once enough replicas have it (the option `replicas`). `renew` then asks them. */
+  readonly replicated?: boolean
   /**
    * Only if the locks are in the memory of this process, where no connection keeps it alive: this kind and its clock, for
    * what no caller waits for. Their timers do not keep the process alive either.
    */
   readonly background?: { readonly kind: Kind<State>; readonly clock: Clock } | undefined
-  /** Whether a hold counts only once enough replicas have it (the option `replicas`). `renew` then asks them. */
-  readonly replicated?: boolean
+}
+
+/** A kind of lock in one client. If the kind lacks a feature, the method of that feature is absent. */
+export interface Kind<State = unknown> {
+  readonly traits: KindTraits<State>
   readonly inspection: Inspection<State>
   /**
    * Makes one attempt. With the mode 'queue', the claim joins the queue if it is refused. If a 'try' is granted,
@@ -267,22 +274,15 @@ export interface Kind<State = unknown> {
   attempt(claim: Claim, mode: 'try' | 'queue', reserve: number, waits: boolean, to: Outcome<Granted | Refused>): void
   /**
    * Sends the heartbeat of the queued waiters of one key. The reply contains grants whose message was lost. If Redis has
-   * lost a waiter from the queue, the heartbeat puts the waiter back. Absent: the kind has no fair queue, so all its
-   * waiters are unfair.
+   * lost a waiter from the queue, the heartbeat puts the waiter back. Not called if the kind has no queue.
    */
-  tend?(key: string, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply>
+  tend(key: string, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply>
   /**
    * Records in Redis that the waiter `next` of this client now has `hold`: the lock passed to it by a hand-off within
    * the client, before Redis was informed. Each hand-off uses one of the tokens that Redis reserved with its grant.
    * Undefined: the hold is gone. Absent: no attempt reserves tokens.
    */
   pass?(hold: HoldName, next: NextHolder, token: number): Promise<Passed | undefined>
-  /**
-   * Asks a server of a quorum for its vote; a call gets the lock if a majority of the servers grants it. `floor`: the
-   * smallest token or ticket that the server may issue for this vote. Tokens and tickets come from the server's clock,
-   * so the floor is a time too: a whole number of µs.
-   */
-  vote?(claim: Claim, mode: VoteMode, floor: number, returned?: number): Promise<Vote>
   /** Withdraws a claim: removes the waiter from the queue, or releases its grant. */
   leave(claim: Claim): Promise<void>
   /** Releases a grant whose waiter no longer waits. */
@@ -312,6 +312,16 @@ export interface Kind<State = unknown> {
    * separate calls, so a place that does not answer does not delay the renewals of other places.
    */
   placeOf(key: string): string
+}
+
+/** A kind that a server of a quorum may have. */
+export interface VotingKind<State = unknown> extends Kind<State> {
+  /**
+   * Asks a server of a quorum for its vote; a call gets the lock if a majority of the servers grants it. `floor`: the
+   * smallest token or ticket that the server may issue for this vote. Tokens and tickets come from the server's clock,
+   * so the floor is a time too: a whole number of µs.
+   */
+  vote(claim: Claim, mode: VoteMode, floor: number, returned?: number): Promise<Vote>
 }
 
 /** The holders and waiters of one lock. */
@@ -378,7 +388,7 @@ export interface Share {
 }
 
 /** What a kind of lock is, wherever its locks are: in Redis, or in memory. */
-export interface Traits<State = unknown> extends Pick<Kind, 'noun' | 'heldBy' | 'shared' | 'reentrant'> {
+export interface Traits<State = unknown> extends Pick<KindTraits, 'noun' | 'heldBy' | 'shared' | 'reentrant'> {
   /** If the kind is one side of a read-write lock: which one. */
   readonly mode?: 'read' | 'write'
   /** Replaces the `wants` of every claim of this kind. If undefined, each claim has a `wants` of its own. */
@@ -400,27 +410,32 @@ export interface Traits<State = unknown> extends Pick<Kind, 'noun' | 'heldBy' | 
 
 /**
  * Defines a kind of lock. There is one definition for each kind, and each client that uses the kind makes its own
- * `Kind`.
+ * `Kind`. `S`: what each script takes, and the first words of its replies (src/kinds/scripts.ts).
  */
-export interface KindDefinition<State = unknown, S extends ScriptSet = ScriptSet, N extends Names = Names> {
+export interface KindDefinition<State = unknown, S = unknown> extends KeyForm {
+  /** Absent: locks of this kind are only in Redis. */
+  readonly traits?: Traits<State>
+  /** The text of each script, as Redis runs it. The client's Redis user needs the right to each command in the text. */
+  readonly scripts: { readonly [N in keyof S]: string }
+  make(parts: Parts<S>): Kind<State>
+}
+
+/** How the keys of a kind are called in Redis. */
+export interface KeyForm {
   /**
    * A word of letters, which is a part of the name of every key and channel of this kind in Redis; '' for the mutex. So
    * the same key means a different lock in each kind.
    */
   readonly name: string
-  /** Absent: locks of this kind are only in Redis. */
-  readonly traits?: Traits<State>
-  /**
-   * Returns the names of all Redis keys of a lock. `lock` is the first of them, and every other name begins with it.
-   */
-  namesOf(lock: string): N
-  readonly scripts: S
-  make(parts: Parts<S, N>): Kind<State>
+  /** What the names of a lock's keys end in, in the order in which scripts take the keys. The first one is ''. */
+  readonly suffixes: readonly string[]
+  /** How many of the keys exist as long as the lock is held (lua/README.md). */
+  readonly least: number
 }
 
 /** What a client passes to `KindDefinition.make`. */
-export interface Parts<S extends ScriptSet = ScriptSet, N extends Names = Names> {
-  readonly names: KindNames<N>
+export interface Parts<S = unknown> {
+  readonly names: KindNames
   readonly scripts: Runner<S>
   /** Runs scripts, and waits until enough replicas confirm their effect. Undefined: no confirmation is required. */
   readonly replicated: Runner<S> | undefined
@@ -432,13 +447,17 @@ export interface Parts<S extends ScriptSet = ScriptSet, N extends Names = Names>
   readonly newId: () => string
 }
 
-/** The keys of a lock in Redis. All of them begin with the first one and have its hash tag. */
+/** The keys of a lock in Redis, or those for one call of a script. All keys of a lock have its hash tag. */
 export interface Names {
+  /** The first of the keys. */
   readonly lock: string
+  readonly all: readonly string[]
+  /** How many of them exist as long as the lock is held. */
+  readonly least: number
 }
 
-export interface KindNames<N extends Names = Names> {
-  of(key: string): N
+export interface KindNames {
+  of(key: string): Names
   /**
    * Returns the user's key for the first Redis key of a lock. Undefined: `lock` is not the name of a lock of this kind.
    */
@@ -450,37 +469,12 @@ export interface KindNames<N extends Names = Names> {
   placeOf(key: string): string
 }
 
-/** A script of lua/ after the build: the names from the script's header, and the script's text. */
-export interface Script {
-  readonly keys: readonly string[]
-  /** How many of the keys exist as long as the lock is held (lua/README.md); absent: all; 0: half of them. */
-  readonly least?: number
-  readonly args: readonly string[]
-  /** The status words of the script's replies. This property exists only in the type; it has no value at run time. */
-  readonly replies?: readonly string[]
-  /** The text that Redis runs. The client's Redis user needs the right to each command that the text calls. */
-  readonly lua: string
-}
-
-export type ScriptSet = Readonly<Record<string, Script>>
-
-/** The keys for one call of a script, by their names in the script's header. The value of `keys` is a list of keys. */
-export type KeysOf<S extends Script> = { readonly [K in S['keys'][number]]: string | readonly string[] }
 /**
- * The arguments for one call of a script, by their names in the script's header. If an argument is undefined, all later
- * arguments have to be undefined, too, because Redis receives the arguments as a list without names.
+ * A script's reply: a status word and the values that follow it. Redis sends the most frequent replies as one string,
+ * whose parts are separated by spaces, because an array would take Redis and ioredis several µs longer.
  */
-export type ArgsOf<S extends Script> = {
-  readonly [A in S['args'][number]]: string | number | undefined | readonly (string | number)[]
-}
-
-/**
- * A script's reply: a status word and the values that follow it. The script's header lists its status words. Redis
- * sends the most frequent replies as one string, whose parts are separated by spaces, because an array would take Redis
- * and ioredis several µs longer.
- */
-export interface Reply<S extends Script> {
-  readonly status: NonNullable<S['replies']>[number]
+export interface Reply<Status = string> {
+  readonly status: Status
   readonly values: unknown[]
   /** When the request was sent, in monotonic ms. */
   readonly sent: number
@@ -488,27 +482,32 @@ export interface Reply<S extends Script> {
   readonly repeated: boolean
 }
 
+/** The arguments of a script. Redis receives a list without names, so all behind an undefined one have to be undefined. */
+export type Arguments = readonly (string | number | undefined)[]
+type ArgumentsOf<F> = F extends (...args: infer A) => unknown ? Readonly<A> & Arguments : never
+type ReplyOf<F> = Reply<F extends (...args: never) => infer Status ? Status : never>
+
 /**
  * Runs scripts by name. Rejects with LockConnectionError. Running a script twice has the same effect as running it
  * once.
  */
-export interface Runner<S extends ScriptSet> {
+export interface Runner<S> {
   /**
    * Runs a script. As soon as the reply arrives, `read` turns it into the result. If `read` has to run further scripts,
    * it returns a promise of the result.
    */
-  run<N extends keyof S, T = Reply<S[N]>>(
+  run<N extends keyof S, T = ReplyOf<S[N]>>(
     name: N,
-    keys: KeysOf<S[N]>,
-    args: ArgsOf<S[N]>,
-    read?: (reply: Reply<S[N]>) => T | Promise<T>,
+    keys: Names,
+    args: ArgumentsOf<S[N]>,
+    read?: (reply: ReplyOf<S[N]>) => T | Promise<T>,
   ): Promise<T>
   /** Does the same as `run`, and tells the outcome to an object. */
   post<N extends keyof S, T>(
     name: N,
-    keys: KeysOf<S[N]>,
-    args: ArgsOf<S[N]>,
-    read: (reply: Reply<S[N]>) => T | Promise<T>,
+    keys: Names,
+    args: ArgumentsOf<S[N]>,
+    read: (reply: ReplyOf<S[N]>) => T | Promise<T>,
     to: Outcome<T>,
   ): void
 }

@@ -14,7 +14,7 @@ import type { Backend } from './backend.ts'
 import { awake, type Clock, type Timer } from './clock.ts'
 import { LockClosedError } from './errors.ts'
 import type { Named } from './key/table.ts'
-import type { KindDefinition, Names, ScriptSet } from './kind.ts'
+import type { KindDefinition } from './kind.ts'
 import { type ClientContext, KindClient, type Observer } from './kind-client.ts'
 import { Lookup } from './lookup.ts'
 import { type ClientStats, Stats } from './observe/stats.ts'
@@ -124,7 +124,7 @@ export class Session {
   }
 
   /** Returns the `Locks` of a kind. The first call for a kind makes this object. */
-  locks<State, S extends ScriptSet, N extends Names>(kind: KindDefinition<State, S, N>): KindClient<State> {
+  locks<State, S>(kind: KindDefinition<State, S>): KindClient<State> {
     const known = this.#all[this.#kinds.indexOf(kind)]
     if (known) return known as KindClient<State>
     const backend = this.#backend

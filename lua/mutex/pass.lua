@@ -9,6 +9,7 @@
 --
 -- KEYS
 --   lock        HASH    the lock
+--   queue?      ZSET    fair waiters by ticket
 --   deadlines?  ZSET    the ends of re-entered holds, and waiters' deadlines (lua/holder.lua)
 -- ARGV
 --   id        string  the hold

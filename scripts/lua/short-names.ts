@@ -4,12 +4,11 @@
  * share one. So a function fits into every script that uses it, and one table of names explains every error message.
  */
 import luaparse from 'luaparse'
-import type { Header } from './header.ts'
-import type { Unit } from './source.ts'
+import type { Script, Unit } from './source.ts'
 
 /** The names that Redis and Lua offer to every script, and the client's settings, which src/redis/scripts.ts inserts. */
 export const offered = new Set([
-  ...['redis', 'math', 'string', 'tonumber', 'unpack', 'ipairs', 'error', 'table', 'KEYS', 'ARGV', 'INBOX', 'MEMORY'],
+  ...['redis', 'math', 'string', 'tonumber', 'unpack', 'ipairs', 'error', 'table', 'INBOX', 'MEMORY'],
 ])
 /** The fields and methods that they offer. */
 const offeredFields = new Set([
@@ -20,14 +19,13 @@ const LETTERS = [...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_']
 /** Lua's keywords with two letters. No short name has more letters, so the other keywords do not matter. */
 const KEYWORDS = ['do', 'if', 'in', 'or']
 
+export type Names = ReadonlyMap<string, string>
+
 /** Returns a short name for each name in the files. The names that are used most often come first. */
-export function shortNames(units: readonly (Unit & { readonly header?: Header })[]): Map<string, string> {
+export function shortNames(units: readonly (Unit & Partial<Script>)[]): Names {
   const uses = new Map<string, number>()
-  const count = (name: string) => uses.set(name, (uses.get(name) ?? 0) + 1)
-  for (const { lines, header } of units) {
-    for (const { name } of namesIn(lines)) count(name)
-    for (const { name } of header ? [...header.keys, ...header.args] : []) count(name)
-  }
+  for (const { lines, keys = [], args = [] } of units)
+    for (const { name } of [...namesIn(lines), ...keys, ...args]) uses.set(name, (uses.get(name) ?? 0) + 1)
   const two = LETTERS.flatMap(first => LETTERS.map(second => first + second))
   const short = [...LETTERS, ...two].filter(name => !KEYWORDS.includes(name))
   const names = [...uses].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)).map(([name]) => name)
@@ -35,7 +33,7 @@ export function shortNames(units: readonly (Unit & { readonly header?: Header })
 }
 
 /** Returns the code as if it had been written with these names. */
-export function renamed(lines: readonly string[], names: ReadonlyMap<string, string>): string[] {
+export function renamed(lines: readonly string[], names: Names): string[] {
   const text = lines.join('\n')
   let [result, end] = ['', 0]
   for (const { name, at } of namesIn(lines)) {
@@ -45,35 +43,33 @@ export function renamed(lines: readonly string[], names: ReadonlyMap<string, str
   return (result + text.slice(end)).split('\n')
 }
 
-/** Opens the parts that only a cluster needs, without moving anything. */
-export function opened(text: string): string {
-  return text.replace(/--\[\[cluster$|--\]\]$/gm, mark => ' '.repeat(mark.length))
+/** Parses code. The parts that only a cluster needs are opened, without moving anything. */
+export function parsed(lines: readonly string[]): luaparse.Chunk & { readonly globals: luaparse.Identifier[] } {
+  const text = lines.join('\n').replace(/--\[\[cluster$|--\]\]$/gm, mark => ' '.repeat(mark.length))
+  const options = { luaVersion: '5.1', ranges: true, scope: true } as const
+  return luaparse.parse(text, options) as ReturnType<typeof parsed>
 }
 
-interface Found {
-  readonly name: string
-  readonly at: number
+/** Visits all nodes of a tree. `field`: whether the node is the name of a field. */
+export function visit(node: unknown, each: (node: luaparse.Node, field: boolean) => void, field = false): void {
+  if (Array.isArray(node)) for (const item of node) visit(item, each)
+  if (!node || typeof node !== 'object' || !('type' in node)) return
+  each(node as luaparse.Node, field)
+  const { type } = node
+  for (const [part, value] of Object.entries(node))
+    visit(
+      value,
+      each,
+      `${type}.${part}` === 'MemberExpression.identifier' || `${type}.${part}` === 'TableKeyString.key',
+    )
 }
 
 /** Returns the names in the code that a short name may replace, in the order of the text. */
-function namesIn(lines: readonly string[]): Found[] {
-  const found: Found[] = []
-  const walk = (node: unknown, field: boolean): void => {
-    if (Array.isArray(node)) for (const item of node) walk(item, false)
-    else if (node && typeof node === 'object') {
-      const { type, name, range, ...parts } = node as Record<string, unknown> & { range: [number, number] }
-      if (type === 'Identifier') {
-        if (!(field ? offeredFields : offered).has(name as string)) found.push({ name: name as string, at: range[0] })
-        return
-      }
-      for (const [part, value] of Object.entries(parts)) {
-        walk(
-          value,
-          (type === 'MemberExpression' && part === 'identifier') || (type === 'TableKeyString' && part === 'key'),
-        )
-      }
-    }
-  }
-  walk(luaparse.parse(opened(lines.join('\n')), { luaVersion: '5.1', ranges: true }).body, false)
+function namesIn(lines: readonly string[]): { readonly name: string; readonly at: number }[] {
+  const found: { name: string; at: number }[] = []
+  visit(parsed(lines).body, (node, field) => {
+    if (node.type !== 'Identifier' || (field ? offeredFields : offered).has(node.name)) return
+    found.push({ name: node.name, at: (node as unknown as { range: [number, number] }).range[0] })
+  })
   return found.sort((a, b) => a.at - b.at)
 }

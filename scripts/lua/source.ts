@@ -1,11 +1,8 @@
-/** Reads the files of lua/: their headers, and their code, with constants replaced by their values. */
+/** Reads the files of lua/: the headers of the scripts, and their code, with constants replaced by their values. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { type Header, headerOf } from './header.ts'
 
 /** Stands for the functions that the code behind it uses, up to the end of its block. */
 export const marker = /^( *)-- functions$/
-/** A name in code, unless it is a field. */
-export const reading = /(?<![.:\w])[A-Za-z_]\w*/g
 
 /** A script, or a function of one of the files in lua/ itself. */
 export interface Unit {
@@ -16,24 +13,81 @@ export interface Unit {
   readonly lines: readonly string[]
 }
 
-export interface File {
+/** The header of a script lists its keys and arguments in their order. */
+export interface Script extends Unit {
+  readonly keys: readonly Declared[]
+  readonly args: readonly Declared[]
+  /** The first word of each reply. */
+  readonly replies: readonly string[]
+}
+
+/** A key or an argument. `?`: it may be absent, which is nil in Lua. `...`: all remaining values of the list. */
+export interface Declared {
+  readonly name: string
+  readonly mark: '' | '?' | '...'
+}
+
+interface File {
   readonly file: string
   readonly name: string
   readonly text: string
-  readonly header: Header
 }
 
-export function filesIn(root: URL, folder: string): File[] {
+/** Returns the functions of the files in lua/ itself, and the scripts of these folders. */
+export function unitsOf(root: URL, folders: readonly string[]) {
+  const shared = filesIn(root, '')
+  const files = folders.map(folder => filesIn(root, folder))
+  const constants = new Map([...shared, ...files.flat()].flatMap(file => listed(file, 'Constants', constant)))
+  const used = new Set<string>()
+  const codeOf = ({ text }: File) => linesOf(text, constants, used)
+  const functions = shared.flatMap(file => functionsOf(file, codeOf(file)))
+  const scripts = files.map(each =>
+    each.map((file): Script => {
+      const { name } = file
+      const [keys, args] = [listed(file, 'KEYS', declared), listed(file, 'ARGV', declared)]
+      const replies = listed(file, 'Replies', line => line.split(' ', 1)[0]!)
+      return { file: file.file, name, lines: codeOf(file), keys, args, replies }
+    }),
+  )
+  for (const name of constants.keys()) if (!used.has(name)) throw new Error(`nobody uses the constant "${name}"`)
+  return { functions, scripts }
+}
+
+function filesIn(root: URL, folder: string): File[] {
   const at = new URL(folder && `${folder}/`, root)
-  const files = readdirSync(at).filter(file => file.endsWith('.lua'))
-  return files.sort().map(name => {
-    const [file, text] = [`lua/${folder && `${folder}/`}${name}`, readFileSync(new URL(name, at), 'utf8')]
-    return { file, name: name.slice(0, -'.lua'.length), text, header: told(file, () => headerOf(text)) }
+  const names = readdirSync(at).filter(file => file.endsWith('.lua'))
+  return names.sort().map(name => {
+    const file = `lua/${folder && `${folder}/`}${name}`
+    return { file, name: name.slice(0, -'.lua'.length), text: readFileSync(new URL(name, at), 'utf8') }
   })
 }
 
-export function codeOf({ text }: File, constants: ReadonlyMap<string, string>): string[] {
-  const replaced = (word: string) => constants.get(word) ?? word
+/** Reads the lines of a header that stand below a title. */
+function listed<T>({ file, text }: File, title: string, read: (line: string) => T | undefined): T[] {
+  const [, lines = ''] = new RegExp(`^-- ${title}\\n((?:--   .*\\n)*)`, 'm').exec(text) ?? []
+  return [...lines.matchAll(/^-- {3,}(.*)$/gm)].map(([, line]) => {
+    const found = read(line!)
+    if (found === undefined) throw new Error(`${file}: cannot read "${line}"`)
+    return found
+  })
+}
+
+function declared(line: string): Declared | undefined {
+  const [, name, mark = ''] = /^(\w+)(\?|\.\.\.)?\s+\S/.exec(line) ?? []
+  return name === undefined ? undefined : { name, mark: mark as Declared['mark'] }
+}
+
+function constant(line: string): [name: string, value: string] | undefined {
+  const [, name, value] = /^([A-Z][A-Z_]*) = ('[^']*'|-?\d+)\s+\S/.exec(line) ?? []
+  return name === undefined || value === undefined ? undefined : [name, value]
+}
+
+/** Returns the lines of code. Adds the constants that occur to `used`. */
+function linesOf(text: string, constants: ReadonlyMap<string, string>, used: Set<string>): string[] {
+  const replaced = (word: string) => {
+    used.add(word)
+    return constants.get(word) ?? word
+  }
   return text.split('\n').flatMap(line => {
     if (marker.test(line)) return [line]
     const code = line.replace(/(^|\s)--(\s.*)?$/, '').trimEnd()
@@ -42,20 +96,18 @@ export function codeOf({ text }: File, constants: ReadonlyMap<string, string>): 
 }
 
 /** Returns the functions of a file, which has nothing else. One that only a cluster needs stands between its marks. */
-export function functionsOf(file: File, constants: ReadonlyMap<string, string>): Unit[] {
+function functionsOf({ file }: File, lines: readonly string[]): Unit[] {
   const functions: Unit[] = []
   let open: string[] = []
-  const lines = codeOf(file, constants)
   for (const [i, line] of lines.entries()) {
     open.push(line)
     const ends = open[0] === '--[[cluster' ? line === '--]]' : line === 'end'
     const name = ends && /^local function (\w+)\(/.exec(open.find(each => !each.startsWith('--')) ?? '')?.[1]
     if (name) {
-      functions.push({ file: file.file, name, lines: open })
+      functions.push({ file, name, lines: open })
       open = []
-    } else if (ends || i === lines.length - 1) {
-      throw new Error(`${file.file}: has something else than functions: "${open[0]}"`)
-    }
+    } else if (ends || i === lines.length - 1)
+      throw new Error(`${file}: has something else than functions: "${open[0]}"`)
   }
   return functions
 }
@@ -66,38 +118,4 @@ export function outsideStrings(code: string, change: (part: string) => string): 
     .split(/('[^']*')/)
     .map((part, i) => (i % 2 === 0 ? change(part) : part))
     .join('')
-}
-
-/** Refuses a local with the name of a function: the function would be taken for used, and could not be. */
-export function refuseHidden({ file, lines }: Unit, functions: readonly Unit[]): void {
-  const code = lines.map(line => line.replace(/^local function \w+\(/, '(')).join('\n')
-  const declared = code.matchAll(/(?:\blocal (?:function )?|\bfor |\bfunction \w*\(|^\()([\w, ]+)/gm)
-  const names = [...declared].flatMap(([, list]) => list!.replace(/ in .*/, '').split(/, */))
-  const keys = [...code.matchAll(/[{,] *(\w+) =/g)].map(([, name]) => name!)
-  const hidden = functions.find(({ name }) => names.includes(name) || keys.includes(name))
-  if (hidden) throw new Error(`${file}: "${hidden.name}" is a function of ${hidden.file}`)
-}
-
-export function refuseUnused(
-  every: readonly Unit[],
-  functions: readonly Unit[],
-  constants: ReadonlyMap<string, string>,
-  files: readonly File[],
-): void {
-  const words = new Map<string, number>()
-  for (const { lines } of every)
-    for (const [word] of lines.join('\n').matchAll(reading)) words.set(word, (words.get(word) ?? 0) + 1)
-  for (const { file, name } of functions) if (words.get(name) === 1) throw new Error(`${file}: nobody uses "${name}"`)
-  const texts = files.map(({ text }) => text.replace(/^--.*$/gm, '')).join('\n')
-  for (const name of constants.keys())
-    if (!new RegExp(`\\b${name}\\b`).test(texts)) throw new Error(`nobody uses the constant "${name}"`)
-}
-
-/** Runs an action, whose errors then name the file. */
-export function told<T>(file: string, action: () => T): T {
-  try {
-    return action()
-  } catch (error) {
-    throw new Error(`${file}: ${(error as Error).message}`)
-  }
 }

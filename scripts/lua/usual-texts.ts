@@ -1,7 +1,5 @@
 /** The scripts as a client with default settings sends them to a single server. */
-import type { ScriptSet } from '../../src/kind.ts'
-import { scripts as mutex } from '../../src/kinds/mutex/scripts.generated.ts'
-import { readWrite, semaphore } from '../../src/kinds/permits/scripts.generated.ts'
+import { mutexScripts, readWriteScripts, semaphoreScripts, type Texts } from '../../src/kinds/scripts.ts'
 import { Namespace } from '../../src/redis/keys.ts'
 import { textOf } from '../../src/redis/scripts.ts'
 import { settingsOf } from '../../src/settings.ts'
@@ -9,14 +7,14 @@ import { settingsOf } from '../../src/settings.ts'
 const { prefix, tokenMemory } = settingsOf({})
 const { cluster, inboxes } = new Namespace(`${prefix}:`, false)
 
-function textsOf<S extends ScriptSet>(scripts: S): { readonly [N in keyof S]: string } {
-  const texts = Object.entries(scripts).map(([name, script]) => [
+function sent<S>(scripts: Texts<S>): Texts<S> {
+  const texts = Object.entries<string>(scripts).map(([name, text]) => [
     name,
-    textOf(script, { cluster, inboxes, tokenMemory }),
+    textOf(text, { cluster, inboxes, tokenMemory }),
   ])
-  return Object.fromEntries(texts) as { [N in keyof S]: string }
+  return Object.fromEntries(texts) as Texts<S>
 }
 
-export const usualTexts = textsOf(mutex)
-export const semaphoreTexts = textsOf(semaphore)
-export const readWriteTexts = textsOf(readWrite)
+export const usualTexts = sent(mutexScripts)
+export const semaphoreTexts = sent(semaphoreScripts)
+export const readWriteTexts = sent(readWriteScripts)

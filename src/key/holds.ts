@@ -320,7 +320,7 @@ export class Holds implements HandOffPort, HoldKeeper {
    * if Redis does not answer, and with LockArgumentError if `ms` is more than the kind's `longestLease`.
    */
   async renew(hold: Hold, ms: number): Promise<void> {
-    checkLongest('ms', ms, this.#kind.longestLease)
+    checkLongest('ms', ms, this.#kind.traits.longestLease)
     const now = this.#clock.now()
     this.#expire(hold, now)
     const { state } = hold
@@ -475,7 +475,7 @@ export class Holds implements HandOffPort, HoldKeeper {
    * Redis sends the id of the first hold (`around`). If the first hold belongs to this client, this method prolongs it.
    */
   #raiseFirst(hold: Hold, around: string | undefined): void {
-    const first = this.#kind.shared ? this.#table.hold(around ?? '') : hold.of.holds.oldest
+    const first = this.#kind.traits.shared ? this.#table.hold(around ?? '') : hold.of.holds.oldest
     if (first?.token !== hold.token || first.via === 'reentry') return
     if (hold.length > first.length) first.raise(this.#kind.raised?.(first.name, hold.name) ?? hold.deadline)
   }

@@ -63,7 +63,7 @@ export class Records implements RunRecords {
       run.queued ||= passed.queued
       // With the option `replicas`, the new deadline in Redis's answer is not used, because the replicas may not have it
       // yet. The next renewal waits for the replicas, and then sets the deadline.
-      if (!this.#kind.replicated) holder.prolong(passed.deadline)
+      if (!this.#kind.traits.replicated) holder.prolong(passed.deadline)
     } catch (error) {
       if (run.recorded === token) run.recorded = recorded
       throw error

@@ -65,8 +65,8 @@ export class Renewals implements Due {
   })
 
   constructor(kind: Kind, schedule: Schedule, table: Table) {
-    this.#kind = kind.background?.kind ?? kind
-    this.#local = kind.background !== undefined
+    this.#kind = kind.traits.background?.kind ?? kind
+    this.#local = kind.traits.background !== undefined
     this.#clock = schedule.clock
     this.#schedule = schedule
     this.#table = table

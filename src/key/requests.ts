@@ -92,8 +92,8 @@ export class Requests implements Port {
     listener: RequestsListener,
   ) {
     const { clock } = schedule
-    this.shared = kind.shared
-    this.local = kind.background !== undefined
+    this.shared = kind.traits.shared
+    this.local = kind.traits.background !== undefined
     this.#patience = patience.outage
     this.pause = Math.min(patience.waiterTtl / 3, LONGEST_PAUSE)
     this.#kind = kind
@@ -293,7 +293,7 @@ export class Requests implements Port {
   beat(key: WaiterKey, waiters: readonly Waiter[]): void {
     const begun = this.#awake.now()
     const queued = waiters.map(({ claim, refusal }) => ({ claim, ticket: (refusal as Refused).ticket }))
-    this.#kind.tend?.(key.key, queued).then(
+    this.#kind.tend(key.key, queued).then(
       answer => {
         key.silence = undefined
         key.onHeartbeat(waiters, answer, this.#clock.now())

@@ -1,24 +1,21 @@
 /** What inspection and forced release have in common for all kinds with a fair queue. */
 import { LockConnectionError } from '../errors.ts'
 import type { Inspection, Parts } from '../kind.ts'
-import type { MutexNames } from './mutex/names.ts'
-import type { scripts } from './mutex/scripts.generated.ts'
+import type { QueueScripts } from './scripts.ts'
 import type { LockState } from './state.ts'
 
 /** One script call reads at most this many waiters or holders. This bounds the time for which it blocks the server. */
 export const PAGE = 500
 
-type ForcingScripts = Pick<typeof scripts, 'forceRelease'>
-
 export abstract class QueuedInspection implements Inspection<LockState> {
-  readonly #parts: Parts<ForcingScripts, MutexNames>
+  readonly #parts: Parts<QueueScripts>
   readonly #sweep: (key: string) => Promise<void>
 
   /**
    * `sweep` continues the search for the next holder. It is called if one script call was not enough for a forced
    * release.
    */
-  constructor(parts: Parts<ForcingScripts, MutexNames>, sweep: (key: string) => Promise<void>) {
+  constructor(parts: Parts<QueueScripts>, sweep: (key: string) => Promise<void>) {
     this.#parts = parts
     this.#sweep = sweep
   }
@@ -41,7 +38,7 @@ export abstract class QueuedInspection implements Inspection<LockState> {
   async forceRelease(key: string, only?: string): Promise<boolean> {
     const { names, newId, scripts } = this.#parts
     const request = newId()
-    const force = () => scripts.run('forceRelease', names.of(key), { request, only })
+    const force = () => scripts.run('forceRelease', names.of(key), [request, only])
     let answer = await force()
     if (answer.status !== 'unfinished') return answer.status !== 'free'
     while (answer.status === 'unfinished') answer = await force()

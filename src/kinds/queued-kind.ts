@@ -15,6 +15,8 @@ import {
   type Inspection,
   type Kind,
   type KindNames,
+  type KindTraits,
+  type Names,
   type Pace,
   type Parts,
   type Refused,
@@ -35,16 +37,8 @@ import type { Outcome } from '../outcome.ts'
 import { decodeNames, encodeClaim } from './claim.ts'
 import { Disagreements } from './disagreements.ts'
 import { paceOf, standingOf } from './expected.ts'
-import type { MutexNames } from './mutex/names.ts'
-import type { scripts } from './mutex/scripts.generated.ts'
-import type { semaphore } from './permits/scripts.generated.ts'
+import type { QueueScripts } from './scripts.ts'
 import type { LockState } from './state.ts'
-
-type Acquire = (typeof scripts)['acquire']
-
-export type QueueScripts = Pick<typeof scripts, 'tend' | 'leave' | 'sweep' | 'release' | 'renew'> & {
-  readonly acquire: Omit<(typeof scripts | typeof semaphore)['acquire'], 'keys'> & Pick<Acquire, 'keys'>
-}
 
 /** One script call renews at most this many locks. This bounds the time for which it blocks the server. */
 const RENEWALS_PER_CALL = 200
@@ -52,19 +46,15 @@ const RENEWALS_PER_CALL = 200
 const WAITERS_PER_CALL = 500
 
 export abstract class QueuedKind implements Kind<LockState> {
-  readonly noun: string | undefined
-  readonly heldBy: Kind['heldBy']
-  readonly shared: boolean
-  readonly reentrant: boolean
+  readonly traits: KindTraits<LockState>
   abstract readonly inspection: Inspection<LockState>
-  readonly replicated: boolean
   readonly #scripts: Runner<QueueScripts>
   /**
    * If replicas have to have each hold, this runner waits for the replicas after each script. Otherwise it is the same
    * as `#scripts`.
    */
   readonly #confirmed: Runner<QueueScripts>
-  readonly #keys: KindNames<MutexNames>
+  readonly #keys: KindNames
   readonly #waiterTtl: number
   readonly #wants: string | undefined
   readonly #expects: Traits<LockState>['expects']
@@ -74,17 +64,14 @@ export abstract class QueuedKind implements Kind<LockState> {
   /** The holder's label in the latest refusal, kept so that thousands of waiters for one holder share one string. */
   #holder = ''
 
-  constructor(parts: Parts<QueueScripts, MutexNames>, traits: Traits<LockState>) {
-    this.noun = traits.noun
-    this.heldBy = traits.heldBy
-    this.shared = traits.shared
-    this.reentrant = traits.reentrant
+  constructor(parts: Parts<QueueScripts>, traits: Traits<LockState>) {
     this.#wants = traits.wants
     this.#expects = traits.expects
     this.#disagreements = new Disagreements(traits, parts.warn)
     const { names, scripts: runner, replicated } = parts
     this.#scripts = runner
-    this.replicated = replicated !== undefined
+    const { noun, heldBy, shared, reentrant } = traits
+    this.traits = { noun, heldBy, shared, reentrant, queues: true, replicated: replicated !== undefined }
     this.#confirmed = replicated ?? runner
     this.#keys = names
     this.#waiterTtl = parts.waiterTtl
@@ -94,8 +81,8 @@ export abstract class QueuedKind implements Kind<LockState> {
   protected abstract readonly block: number
 
   /**
-   * Makes an attempt. For the arguments, see the headers of lua/mutex/acquire.lua and lua/permits/acquire.lua: only the
-   * mutex's script takes `floor` and `returned`, and only the other one takes `waits`.
+   * Makes an attempt. Only the mutex's script takes `floor` and `returned`, and only that of the other kinds takes
+   * `waits`.
    */
   attempt(claim: Claim, mode: 'try' | 'queue', reserve: number, waits: boolean, to: Outcome<Granted | Refused>): void
   attempt(
@@ -118,14 +105,9 @@ export abstract class QueuedKind implements Kind<LockState> {
   ): void {
     // A claim that has joined before keeps its place, however many waiters there are.
     const most = mode === 'queue' && !waits ? claim.maxWaiters : undefined
-    const args = {
-      claim: this.text(claim),
-      mode: mode === 'try' && !waits && floor === undefined ? undefined : (most ?? mode),
-      floor,
-      returned,
-      waits: waits ? 1 : undefined,
-    }
-    const read = ({ status, values, sent }: Reply<QueueScripts['acquire']>): Vote | Promise<Vote> => {
+    const third = this.block > 0 ? floor : waits ? 1 : undefined
+    const how = mode === 'try' && third === undefined ? undefined : (most ?? mode)
+    const read = ({ status, values, sent }: Reply<ReturnType<QueueScripts['acquire']>>): Vote | Promise<Vote> => {
       if (status === 'unfinished') {
         return new Promise((done, failed) =>
           this.attempt(claim, mode, reserve, waits, { done, failed }, floor as number, returned),
@@ -148,7 +130,8 @@ export abstract class QueuedKind implements Kind<LockState> {
       const ends = surelyUntil(sent, Number(ttl))
       return { ...grantedUntil(token, Math.min(ends, surelyUntil(sent, claim.lease)), via), ends, around }
     }
-    this.#scripts.post<'acquire', Vote>('acquire', this.#namesOf(claim), args, read, to as Outcome<Vote>)
+    const args = [this.text(claim), how, third, returned] as const
+    this.#scripts.post('acquire', this.#namesOf(claim), args, read, to as Outcome<Vote>)
   }
 
   async tend(key: string, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply> {
@@ -163,10 +146,8 @@ export abstract class QueuedKind implements Kind<LockState> {
   }
 
   async #tendSome(key: string, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply> {
-    const { status, values, sent } = await this.#scripts.run('tend', this.#keys.of(key), {
-      ttl: this.#waiterTtl,
-      waiters: waiters.flatMap(({ claim, ticket }) => [this.text(claim), ticket]),
-    })
+    const list = waiters.flatMap(({ claim, ticket }) => [this.text(claim), ticket])
+    const { status, values, sent } = await this.#scripts.run('tend', this.#keys.of(key), [this.#waiterTtl, ...list])
     if (status === 'unfinished') return this.#tendSome(key, waiters)
     type Place = number | string | [token: string, ttl: number, via: Via]
     type Values = [ttl: number, heldFor: number, clock: string, size: number | string, names: string, ...Place[]]
@@ -201,7 +182,7 @@ export abstract class QueuedKind implements Kind<LockState> {
   }
 
   async #leave(key: string, id: string, entry: string | undefined): Promise<void> {
-    const { status } = await this.#scripts.run('leave', this.#keys.of(key), { id, entry })
+    const { status } = await this.#scripts.run('leave', this.#keys.of(key), [id, entry])
     if (status === 'unfinished') await this.sweep(key)
   }
 
@@ -210,7 +191,7 @@ export abstract class QueuedKind implements Kind<LockState> {
    * may need several calls. Never rejects: if this call fails, the next attempt or heartbeat continues the search.
    */
   sweep(key: string): Promise<void> {
-    const swept = this.#scripts.run('sweep', this.#keys.of(key), {}, ({ status }) =>
+    const swept = this.#scripts.run('sweep', this.#keys.of(key), [], ({ status }) =>
       status === 'unfinished' ? this.sweep(key) : undefined,
     )
     return swept.then(noResult, noResult)
@@ -218,9 +199,15 @@ export abstract class QueuedKind implements Kind<LockState> {
 
   release(hold: HoldName, used: number | undefined, to: Outcome<Released>): void {
     const names = this.#namesOf(hold)
+    const kept = hold.minHold ? 1 : undefined
     // Arguments have no names, so an argument before one that is present must be present, too.
-    const args = hold.minHold ? { id: hold.id, used: used ?? 0, minHold: 1 } : { id: hold.id, used, minHold: undefined }
-    const read = ({ status, values, sent, repeated }: Reply<QueueScripts['release']>): Released | Promise<Released> => {
+    const more = this.block > 0 ? ([kept ? (used ?? 0) : used, kept] as const) : ([kept] as const)
+    const read = ({
+      status,
+      values,
+      sent,
+      repeated,
+    }: Reply<ReturnType<QueueScripts['release']>>): Released | Promise<Released> => {
       if (status === 'passed') return { ended: true, successors: passedTo(values as string[], sent) }
       if (status === 'unfinished') {
         const successors = passedTo(values as string[], sent)
@@ -230,13 +217,13 @@ export abstract class QueuedKind implements Kind<LockState> {
       // hold may also have been taken away meanwhile, or Redis may have lost its data (docs/decisions/0006).
       return { ended: status === 'released' || repeated }
     }
-    this.#scripts.post('release', names, args, read, to)
+    this.#scripts.post('release', names, [hold.id, ...more], read, to)
   }
 
   /** Kept with the claim, because the attempt and the release both need them. */
-  #namesOf(of: HoldName): MutexNames {
+  #namesOf(of: HoldName): Names {
     of.names ??= this.#keys.of(of.key)
-    return of.names as MutexNames
+    return of.names
   }
 
   placeOf(key: string): string {
@@ -259,12 +246,10 @@ export abstract class QueuedKind implements Kind<LockState> {
   }
 
   async #renewSome(asked: readonly RenewalRequest[], scripts: Runner<QueueScripts>): Promise<Renewed[]> {
-    const names = asked.map(({ hold }) => this.#keys.of(hold.key))
-    const { values, sent } = await scripts.run(
-      'renew',
-      { keys: [...names.map(({ lock }) => lock), ...names.map(({ deadlines }) => deadlines)] },
-      { asked: asked.flatMap(({ hold, token, ms }) => [hold.id, token, ms]) },
-    )
+    const locks = asked.map(({ hold }) => this.#keys.of(hold.key).lock)
+    const keys = { lock: locks[0]!, all: [...locks, ...locks.map(lock => `${lock}:d`)], least: locks.length }
+    const args = asked.flatMap(({ hold, token, ms }) => [hold.id, token, ms])
+    const { values, sent } = await scripts.run('renew', keys, args)
     return asked.map((_, i) => {
       const ttl = values[i]
       if (typeof ttl !== 'number') return 'lost'
@@ -273,26 +258,30 @@ export abstract class QueuedKind implements Kind<LockState> {
   }
 
   #refused(claim: Claim, values: readonly string[], sent: number): Refused {
-    const [ttl, position, ticket, heldFor, known, size] = values as [string, string, string, string, string, string]
-    const [clock, pace] = paceOf(known)
-    const standing = standingOf(position)
-    const { owner, label } = decodeNames(values.slice(6).join(' '), Number.parseInt(size, 10))
-    const [, among] = size.split('/')
+    const place = values[1] as string
+    const size = values[5] as string
+    const text = values.length === 7 ? (values[6] as string) : values.slice(6).join(' ')
+    const { owner, label } = decodeNames(text, Number.parseInt(size, 10))
+    const among = size.includes('/') && size.split('/')[1]
     if (among) this.#disagreements.check(claim, among, label)
     if (label !== this.#holder) this.#holder = label
-    const holder = holderOf(this.#holder, sent - Number(heldFor), size)
+    const holder = holderOf(this.#holder, sent - Number(values[3]), size)
+    // The pace and the rest of the place are there only for a caller that is queued.
+    const queued = place !== '0'
+    const [clock, pace] = queued ? paceOf(values[4] as string) : [values[4], undefined]
+    const standing = queued ? standingOf(place) : undefined
     return {
       granted: false,
       sent,
-      ttl: Number(ttl),
-      position: standing.position,
+      ttl: Number(values[0]),
+      position: standing?.position ?? 0,
       // `String(Number(…))` copies the ticket. Without the copy, the ticket would be a slice of the reply, and the
       // whole reply would stay in memory while the waiter waits.
-      ticket: String(Number(ticket)),
+      ticket: queued ? String(Number(values[2])) : '0',
       holder,
       owner,
       clock: Number(clock),
-      expected: this.#expected(claim, standing, pace, holder, sent),
+      expected: standing && this.#expected(claim, standing, pace, holder, sent),
     }
   }
 
@@ -333,8 +322,9 @@ const noResult = () => {}
  * the lock by the holder's claim>/<permits taken>/<holds>".
  */
 function holderOf(label: string, since: number, size: string): Holder {
+  if (!size.includes('/')) return { label, since }
   const [, , taken, holds] = size.split('/')
-  return taken === undefined ? { label, since } : { label, since, taken: [Number(taken), Number(holds)] }
+  return { label, since, taken: [Number(taken), Number(holds)] }
 }
 
 /**

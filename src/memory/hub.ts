@@ -14,10 +14,8 @@ import {
   type Channels,
   CLIENT_ID_LENGTH,
   type Granted,
-  type Kind,
   type KindDefinition,
-  type Names,
-  type ScriptSet,
+  type KindTraits,
 } from '../kind.ts'
 import { glob } from '../redis/glob.ts'
 import { type Ids, randomIds } from '../redis/ids.ts'
@@ -315,12 +313,9 @@ class Connection implements Backend {
     }
   }
 
-  make<State, S extends ScriptSet, N extends Names>(
-    kind: KindDefinition<State, S, N>,
-    warn: (error: LockError) => void,
-  ): Made<State> {
+  make<State, S>(kind: KindDefinition<State, S>, warn: (error: LockError) => void): Made<State> {
     const keys = new Keys(this.#names, kind)
-    const of = (background?: Kind<State>['background']) =>
+    const of = (background?: KindTraits<State>['background']) =>
       new MemoryKind(kind, keys, this, this.#hub, this.#settings.waiterTtl, warn, background)
     return { keys, kind: of({ kind: of(), clock: this.#hub.clock.background }) }
   }

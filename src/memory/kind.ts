@@ -10,11 +10,10 @@ import type {
   Inspection,
   Kind,
   KindDefinition,
-  Names,
+  KindTraits,
   Refused,
   Released,
   RenewalRequest,
-  ScriptSet,
   Traits,
 } from '../kind.ts'
 import { decodeWants } from '../kinds/claim.ts'
@@ -35,11 +34,7 @@ export interface RuleRunner {
 }
 
 export class MemoryKind<State> implements Kind<State> {
-  readonly noun: string | undefined
-  readonly heldBy: Kind['heldBy']
-  readonly shared: boolean
-  readonly reentrant: boolean
-  readonly background: Kind<State>['background']
+  readonly traits: KindTraits<State>
   readonly inspection: Inspection<State>
   readonly #traits: Traits<State>
   readonly #mutex: boolean
@@ -50,21 +45,18 @@ export class MemoryKind<State> implements Kind<State> {
   readonly #disagreements: Disagreements
 
   constructor(
-    { name, traits }: KindDefinition<State, ScriptSet, Names>,
+    { name, traits }: Pick<KindDefinition<State>, 'name' | 'traits'>,
     keys: Keys,
     client: RuleRunner,
     locks: Locks,
     waiterTtl: number,
     warn: (error: LockError) => void,
-    background?: Kind<State>['background'],
+    background?: KindTraits<State>['background'],
   ) {
     if (!traits) throw new Error('this kind of lock is only in Redis')
-    this.noun = traits.noun
-    this.heldBy = traits.heldBy
-    this.shared = traits.shared
-    this.reentrant = traits.reentrant
+    const { noun, heldBy, shared, reentrant } = traits
+    this.traits = { noun, heldBy, shared, reentrant, queues: true, background }
     this.#traits = traits
-    this.background = background
     this.#mutex = name === ''
     this.#keys = keys
     this.#client = client
@@ -128,14 +120,14 @@ export class MemoryKind<State> implements Kind<State> {
 
   release({ key, id }: HoldName, _: number | undefined, to: Outcome<Released>): void {
     settle(
-      this.#client.run(() => this.#lock(key).release(id), this.background !== undefined),
+      this.#client.run(() => this.#lock(key).release(id), this.traits.background !== undefined),
       to,
     )
   }
 
   renew(asked: readonly RenewalRequest[]) {
     const renew = () => asked.map(({ hold: { key, id }, token, ms }) => this.#lock(key).renew(id, token, ms))
-    return this.#client.run(renew, this.background !== undefined)
+    return this.#client.run(renew, this.traits.background !== undefined)
   }
 
   placeOf(): string {

@@ -14,7 +14,6 @@
 import { diag, isSpanContextValid, type Link, type SpanContext } from '@opentelemetry/api'
 import type { Cluster, Redis } from 'ioredis'
 import pTimeout from 'p-timeout'
-import { namesOf } from '../kinds/mutex/names.ts'
 import { Keys, Namespace } from '../redis/keys.ts'
 import { names } from './names.ts'
 
@@ -44,7 +43,7 @@ export class Trail {
 
   constructor(redis: Redis | Cluster, prefix: string) {
     this.#redis = redis
-    this.#keys = new Keys(new Namespace(`${prefix}-trace:`, false), { name: '', namesOf })
+    this.#keys = new Keys(new Namespace(`${prefix}-trace:`, false), { name: '', suffixes: ['', ':q', ':d'], least: 1 })
   }
 
   /**

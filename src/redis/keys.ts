@@ -18,7 +18,10 @@
  * "lock:%permits/{order:1}". Before the tag, the name of a mutex has "%" only in "%3A" and "%25", and the name of a
  * kind has only letters. So no name belongs to two kinds.
  */
-import type { KindDefinition, KindNames, Names } from '../kind.ts'
+import type { KeyForm, KindNames, Names } from '../kind.ts'
+
+/** The suffix of a key that never exists, and that a script receives only in a cluster (lua/README.md). */
+const NONE = ':n'
 
 /** The settings from which the names of a client's locks are made, for every kind of lock. */
 export class Namespace {
@@ -59,34 +62,33 @@ export class Namespace {
 }
 
 /** The names of the locks of one kind. */
-export class Keys<N extends Names = Names> extends Namespace implements KindNames<N> {
-  readonly #namesOf: (lock: string) => N
+export class Keys extends Namespace implements KindNames {
+  readonly #suffixes: readonly string[]
+  readonly #least: number
   readonly #ambiguous: RegExp
   /** The key that was used last, and its names. The next call often has the same key. */
-  #last: { readonly key: string | undefined; readonly names: N }
+  #last: { readonly key: string; readonly names: Names } | undefined
 
-  constructor(of: Namespace, { name, namesOf }: Pick<KindDefinition<unknown, never, N>, 'name' | 'namesOf'>) {
+  constructor(of: Namespace, { name, suffixes, least }: KeyForm) {
     super(name ? `${of.root}%${name}/` : of.root, of.cluster, of.inboxes)
-    this.#namesOf = namesOf
-    const names = namesOf('')
-    this.#last = { key: undefined, names }
-    // The first of the names has the suffix ''. So the text that `join` returns begins with a '|', which separates
-    // ':lock' from the other suffixes.
-    this.#ambiguous = new RegExp(`^\\{[^]*\\}$|(:lock${Object.values(names).join('|')})$`)
+    this.#suffixes = of.cluster ? suffixes : suffixes.filter(suffix => suffix !== NONE)
+    this.#least = least
+    // The first of the suffixes is ''. So the text that `join` returns begins with a '|', which separates ':lock' from the
+    // others.
+    this.#ambiguous = new RegExp(`^\\{[^]*\\}$|(:lock${suffixes.join('|')})$`)
   }
 
-  of(key: string): N {
-    if (key !== this.#last.key) {
-      // Nearly all keys have neither a tag nor a brace at their beginning.
-      const name = key.includes('{') || key.startsWith('}') ? this.#encode(key) : `{${key}}`
-      this.#last = { key, names: this.#namesOf(this.root + name) }
-    }
-    return this.#last.names
+  of(key: string): Names {
+    if (key === this.#last?.key) return this.#last.names
+    // Nearly all keys have neither a tag nor a brace at their beginning.
+    const lock = this.root + (key.includes('{') || key.startsWith('}') ? this.#encode(key) : `{${key}}`)
+    const names = { lock, all: this.#suffixes.map(suffix => lock + suffix), least: this.#least }
+    this.#last = { key, names }
+    return names
   }
 
   keyOf(lock: string): string | undefined {
-    const { key, names } = this.#last
-    if (lock === names.lock) return key
+    if (lock === this.#last?.names.lock) return this.#last.key
     return lock.startsWith(this.root) ? this.#decode(lock.slice(this.root.length)) : undefined
   }
 

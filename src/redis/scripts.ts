@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 import { LockConnectionError } from '../errors.ts'
-import type { ArgsOf, KeysOf, Reply, Runner, Script, ScriptSet } from '../kind.ts'
+import type { Arguments, Names, Reply, Runner } from '../kind.ts'
 import type { Outcome } from '../outcome.ts'
 import type { Answer, RefusingServer, Request } from './request.ts'
 
@@ -24,9 +24,6 @@ interface Loaded {
   /** What stands before the number of the keys of EVALSHA, except the number of parts. */
   readonly head: string
   readonly lua: string
-  readonly keys: readonly string[]
-  readonly least: number | undefined
-  readonly args: readonly string[]
   /** Returns the commands that the script calls. */
   readonly commands: () => readonly string[]
   /** How often the text of the script has been sent. */
@@ -53,14 +50,11 @@ export interface TextSettings {
 }
 
 /** Returns the text of a script that a client with these settings sends. */
-export function textOf({ lua }: Pick<Script, 'lua'>, { cluster, inboxes, tokenMemory }: TextSettings): string {
+export function textOf(lua: string, { cluster, inboxes, tokenMemory }: TextSettings): string {
   const text = cluster ? lua.replace(clusterOnly, '$1').replaceAll("'PUBLISH'", "'SPUBLISH'") : lua
   const inbox = cluster ? "KEYS[1]..':inbox:'" : quoted(inboxes)
   return text.replace(/\bMEMORY\b/g, String(tokenMemory)).replace(/\bINBOX\b/g, () => inbox)
 }
-
-/** The key that a script receives only in a cluster (lua/README.md). */
-const ONLY_IN_CLUSTER = 'none'
 
 /** Returns `text` as a string literal of Lua. */
 function quoted(text: string): string {
@@ -71,7 +65,7 @@ function quoted(text: string): string {
  * Returns the commands that a script calls. Leaves out the parts of the script that only a cluster needs. With
  * `sharded`, SPUBLISH replaces PUBLISH.
  */
-export function commandsOf({ lua }: Script, sharded: boolean): string[] {
+export function commandsOf(lua: string, sharded: boolean): string[] {
   const calls = lua.replace(clusterOnly, '').matchAll(/redis\.p?call\('(\w+)'/g)
   const names = [...calls].map(([, name]) => (sharded && name === 'PUBLISH' ? 'SPUBLISH' : name!))
   return [...new Set(names)].sort()
@@ -106,59 +100,44 @@ function lackingCommands(names: readonly string[], cause: unknown): LockConnecti
   return new LockConnectionError(what, cause)
 }
 
-export class Scripts<S extends ScriptSet> implements Runner<S> {
+export class Scripts<S> implements Runner<S> {
   readonly #executor: Executor
-  readonly #loaded: { readonly [N in keyof S]: Loaded }
+  readonly #loaded = new Map<keyof S, Loaded>()
   readonly #pattern: string
 
   /** `pattern` matches the keys and channels of the locks. The error of a call that Redis refuses names the pattern. */
-  constructor(executor: Executor, scripts: S, settings: TextSettings, pattern = '*') {
+  constructor(executor: Executor, scripts: { readonly [N in keyof S]: string }, settings: TextSettings, pattern = '*') {
     this.#executor = executor
     this.#pattern = pattern
-    const load = (script: Script): Loaded => {
-      const { args } = script
-      const least = settings.cluster ? script.least : undefined
-      const keys = listOf(settings.cluster ? script.keys : script.keys.filter(name => name !== ONLY_IN_CLUSTER))
-      const lua = textOf(script, settings)
-      const commands = () => commandsOf(script, settings.cluster)
+    for (const [name, text] of Object.entries<string>(scripts)) {
+      const lua = textOf(text, settings)
       const sha = createHash('sha1').update(lua).digest('hex')
       const head = `${END}$7${END}evalsha${END}$40${END}${sha}${END}`
-      return { lua, keys, least, args, commands, texts: 0, sha, head }
-    }
-    this.#loaded = Object.fromEntries(Object.entries(scripts).map(([name, script]) => [name, load(script)])) as {
-      [N in keyof S]: Loaded
+      const commands = () => commandsOf(text, settings.cluster)
+      this.#loaded.set(name as keyof S, { lua, commands, texts: 0, sha, head })
     }
   }
 
-  run<N extends keyof S, T = Reply<S[N]>>(
-    name: N,
-    keys: KeysOf<S[N]>,
-    values: ArgsOf<S[N]>,
-    read: (reply: Reply<S[N]>) => T | Promise<T> = reply => reply as T,
-  ): Promise<T> {
-    return new Promise((done, failed) => this.post(name, keys, values, read, { done, failed }))
-  }
+  run: Runner<S>['run'] = (name, keys, args, read = reply => reply as never) =>
+    new Promise((done, failed) => this.post(name, keys, args, read, { done, failed }))
 
-  post<N extends keyof S, T>(
-    name: N,
-    keys: KeysOf<S[N]>,
-    values: ArgsOf<S[N]>,
-    read: (reply: Reply<S[N]>) => T | Promise<T>,
-    to: Outcome<T>,
-  ): void {
-    this.#executor.post(new ScriptCall<S[N], T>(this.#loaded[name], keys, values, read, this.#pattern), to)
+  post: Runner<S>['post'] = (name, keys, args, read, to) => {
+    const script = this.#loaded.get(name) as Loaded
+    this.#executor.post(new ScriptCall(script, keys, args, read as Read<never>, this.#pattern), to)
   }
 }
+
+type Read<T> = (reply: Reply) => T | Promise<T>
 
 /** The arguments of EVAL or EVALSHA: the script's text or hash, the number of keys, the keys, and other arguments. */
 type CallArgs = [script: string, count: string, ...rest: string[]]
 
 /** One call of a script. A class uses less memory than closures, and thousands of calls may be under way. */
-class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
+class ScriptCall<T> implements ScriptRequest<T> {
   readonly #script: Loaded
-  readonly #keys: KeysOf<S>
-  readonly #values: ArgsOf<S>
-  readonly #read: (reply: Reply<S>) => T | Promise<T>
+  readonly #keys: Names & Written
+  readonly #values: Arguments
+  readonly #read: Read<T>
   readonly #pattern: string
   /** The arguments of EVALSHA. If the server does not know the script, they become the arguments of EVAL. */
   #list: CallArgs | undefined
@@ -168,13 +147,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   /** The value of the script's `texts` when this call was last sent. */
   #texts: number
 
-  constructor(
-    script: Loaded,
-    keys: KeysOf<S>,
-    values: ArgsOf<S>,
-    read: (reply: Reply<S>) => T | Promise<T>,
-    pattern: string,
-  ) {
+  constructor(script: Loaded, keys: Names, values: Arguments, read: Read<T>, pattern: string) {
     this.#script = script
     this.#keys = keys
     this.#values = values
@@ -184,9 +157,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 
   get key(): string {
-    const [name] = this.#script.keys
-    const key = this.#keys[name as keyof KeysOf<S>] as string | readonly string[]
-    return typeof key === 'string' ? key : (key[0] as string)
+    return this.#keys.lock
   }
 
   /** Returns the whole command as it is written to the socket; undefined: it has to be sent by `send`. */
@@ -195,7 +166,8 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 
   get args(): CallArgs {
-    this.#list ??= argsOf(this.#script, this.#keys, this.#values)
+    const { all } = this.#keys
+    this.#list ??= [this.#script.sha, String(all.length), ...all, ...given(this.#values).map(String)]
     return this.#list
   }
 
@@ -231,7 +203,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   #regroup(refusal: string): boolean {
     const { args } = this
     const count = Number(args[1])
-    const least = this.#script.least === 0 ? count / 2 : (this.#script.least ?? count)
+    const { least } = this.#keys
     const missing = this.#left ?? []
     const all = missing.length === 0
     if (all && (least === count || refusal.includes('non local key'))) return false
@@ -247,7 +219,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
     const space = typeof reply === 'string' ? reply.indexOf(' ') : -1
     if (typeof reply === 'string' && space < 0) return this.#read({ status: reply, values: [], sent, repeated })
     const values: unknown[] = typeof reply === 'string' ? reply.split(' ') : (reply as unknown[])
-    const status = values.shift() as Reply<S>['status']
+    const status = values.shift() as string
     return this.#read({ status, values, sent, repeated })
   }
 
@@ -289,92 +261,57 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
 
   /**
    * Called when one of the lock's keys has the wrong type, because another program has written it. Rejects with an
-   * error that names this key. A lock's first key is a hash, and so is the key with the shares of groups. All other keys
-   * are sorted sets. Redis does not say which key has the wrong type, so the type of each key is read. If the user may
-   * not read types, rejects with the original error.
+   * error that names this key. Redis does not say which key has the wrong type, so the type of each key is read. If the
+   * user may not read types, rejects with the original error.
    */
   async #foreign(error: LockConnectionError, server: RefusingServer): Promise<never> {
-    const names = Object.values<KeysOf<S>[keyof KeysOf<S>]>(this.#keys).flat() as string[]
-    const hashes = [names[0], (this.#keys as { readonly shares?: string }).shares]
+    const names = this.#keys.all
     const found = await Promise.all(names.map(name => server.run(redis => redis.type(name)))).catch(() => [])
-    const at = found.findIndex((type, i) => type !== 'none' && type !== (hashes.includes(names[i]) ? 'hash' : 'zset'))
+    const at = found.findIndex((type, i) => type !== 'none' && type !== (sortedSet.test(names[i]!) ? 'zset' : 'hash'))
     if (at < 0) throw error
     const what = `the key "${names[at]}" is a ${found[at]} that no lock has written; remove this key, or use a different prefix for the locks`
     throw new LockConnectionError(what, error.cause)
   }
 }
 
-type Values = Readonly<Record<string, unknown>>
+/** The names of those keys of a lock that are sorted sets; the others are hashes. */
+const sortedSet = /:[qdrwt]$/
 
-/**
- * Returns the arguments of EVALSHA: the keys and the arguments that the head of the script's Lua file lists, in that
- * order. Each of the two lists stops at the first undefined value.
- */
-function argsOf({ sha, keys, args }: Loaded, keyValues: Values, argValues: Values): CallArgs {
-  const call: CallArgs = [sha, '']
-  for (let names = keys, values = keyValues; ; names = args, values = argValues) {
-    for (const name of names) {
-      const value = values[name]
-      if (value === undefined) break
-      if (Array.isArray(value)) for (const item of value) call.push(String(item))
-      else call.push(String(value))
-    }
-    if (names === args) return call
-    call[1] = String(call.length - 2)
-  }
-}
-
-/** The names of a lock's keys, and the text in which they were last written. */
+/** The keys of a call, and the text in which they were last written. */
 interface Written {
-  [written]?: { readonly keys: readonly string[]; readonly count: number; readonly text: string }
+  [written]?: string
 }
 const written = Symbol('written')
 
 /**
- * Returns what `argsOf` returns as the text of a whole command in Redis's protocol: "*<count>", and each part with its
- * length in bytes. The text of the keys is kept with their names, because the next call about the lock has the same.
+ * Returns what `args` has as the text of a whole command in Redis's protocol: "*<count>", and each part with its length in
+ * bytes. The text of the keys is kept with them, because the next call about the lock has the same.
  */
-function textOfCall({ head, keys, args }: Loaded, names: Values & Written, values: Values): string {
-  let known = names[written]
-  if (known?.keys !== keys) {
-    const [count, text] = bulks(keys, names)
-    known = { keys, count, text: bulk(String(count)) + text }
+function textOfCall({ head }: Loaded, keys: Names & Written, values: Arguments): string {
+  const { all } = keys
+  let text = keys[written]
+  if (text === undefined) {
+    text = bulk(String(all.length)) + bulks(all)
     // What is put together from parts keeps all of them, until somebody reads it.
-    known.text.charCodeAt(0)
-    names[written] = known
+    text.charCodeAt(0)
+    keys[written] = text
   }
-  const [count, text] = bulks(args, values)
-  return `*${known.count + count + 3}${head}${known.text}${text}`
+  const args = given(values)
+  return `*${all.length + args.length + 3}${head}${text}${bulks(args)}`
 }
 
 const END = '\r\n'
 
-/** Lists of the same keys are one list, so that scripts share the text of their keys. */
-const lists = new Map<string, readonly string[]>()
-
-function listOf(keys: readonly string[]): readonly string[] {
-  const text = keys.join()
-  const list = lists.get(text) ?? keys
-  lists.set(text, list)
-  return list
+/** Returns the values before the first undefined one. */
+function given(values: Arguments): readonly (string | number)[] {
+  const end = values.indexOf(undefined)
+  return (end < 0 ? values : values.slice(0, end)) as readonly (string | number)[]
 }
 
-/** Returns how many parts the values of these names are, and their text. Stops at the first undefined value. */
-function bulks(names: readonly string[], values: Values): [count: number, text: string] {
-  let count = 0
+function bulks(values: readonly (string | number)[]): string {
   let text = ''
-  for (const name of names) {
-    const value = values[name]
-    if (value === undefined) break
-    if (Array.isArray(value)) {
-      for (const item of value) text += bulk(String(item))
-      count += value.length
-    } else {
-      text += bulk(String(value))
-      count += 1
-    }
-  }
-  return [count, text]
+  for (const value of values) text += bulk(String(value))
+  return text
 }
 
 function bulk(text: string): string {

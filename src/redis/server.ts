@@ -7,7 +7,7 @@ import type { Cluster } from 'ioredis'
 import type { Backend, Made } from '../backend.ts'
 import type { Clock, Timer } from '../clock.ts'
 import { LockConnectionError, type LockError } from '../errors.ts'
-import type { Channel, Channels, KindDefinition, Names, ScriptSet } from '../kind.ts'
+import type { Channel, Channels, KindDefinition } from '../kind.ts'
 import type { Settings } from '../settings.ts'
 import { clientsOf, type RedisSource } from './clients.ts'
 import { answerLimit, Connection, type ConnectionListener } from './connection.ts'
@@ -157,10 +157,7 @@ export class Server implements Backend {
     if (!this.inboxPerLock) this.#subscriber.need(this.#inbox)
   }
 
-  make<State, S extends ScriptSet, N extends Names>(
-    kind: KindDefinition<State, S, N>,
-    warn: (error: LockError) => void,
-  ): Made<State> {
+  make<State, S>(kind: KindDefinition<State, S>, warn: (error: LockError) => void): Made<State> {
     const keys = new Keys(this.names, kind)
     const { cluster, inboxes, pattern } = this.names
     const settings = { cluster, inboxes, tokenMemory: this.#settings.tokenMemory }

@@ -14,12 +14,11 @@ import { Scripts } from '../../src/redis/scripts.ts'
 import { client, freshKey, ownServer, plainRedis, test } from '../kit/redis.ts'
 
 const MANY = 60
-const echo = {
-  keys: ['lock'],
-  args: ['text'],
-  replies: ['told'],
-  lua: "return 'told ' .. ARGV[1] .. ' ' .. KEYS[1]",
-} as const
+const texts = { echo: "return 'told ' .. ARGV[1] .. ' ' .. KEYS[1]" }
+interface Echo {
+  echo(text: number): 'told'
+}
+const keys = (lock: string) => ({ lock, all: [lock], least: 1 })
 const settings = { cluster: false, inboxes: 'inbox:', tokenMemory: 1_000 }
 
 async function connected(url?: string) {
@@ -32,7 +31,7 @@ async function connected(url?: string) {
   onTestFinished(() => connection.close())
   connection.uplink.open()
   await isUp
-  return { connection, redis, scripts: new Scripts(connection, { echo }, settings) }
+  return { connection, redis, scripts: new Scripts<Echo>(connection, texts, settings) }
 }
 
 /** Returns what the script answers to the request with this number. */
@@ -50,7 +49,7 @@ describe('in one turn', () => {
       expected.push(answer)
     }
     for (let i = 0; i < MANY; i++) {
-      ask(scripts.run('echo', { lock: `k${i}` }, { text: i }), expect.objectContaining(said(i)))
+      ask(scripts.run('echo', keys(`k${i}`), [i]), expect.objectContaining(said(i)))
       if (i % 3 === 0)
         ask(
           connection.run(redis => redis.echo(`echo ${i}`)),
@@ -73,10 +72,10 @@ describe('in one turn', () => {
   // This test fails if `this.#known = false` is removed in src/redis/scripts.ts.
   test('a script that the server has forgotten is sent again, and the others get their own replies', async () => {
     const { connection, redis, scripts } = await connected((await ownServer()).url)
-    await scripts.run('echo', { lock: 'k' }, { text: 0 })
+    await scripts.run('echo', keys('k'), [0])
     const asked = Array.from({ length: MANY }, (_, i) => {
       if (i === MANY / 2) void redis.script('FLUSH')
-      return scripts.run('echo', { lock: `k${i}` }, { text: i })
+      return scripts.run('echo', keys(`k${i}`), [i])
     })
     expect(await Promise.all(asked)).toEqual(Array.from({ length: MANY }, (_, i) => expect.objectContaining(said(i))))
     expect(connection.up).toBe(true)
@@ -86,7 +85,7 @@ describe('in one turn', () => {
   test('a reply that cannot be read fails its own request only', async () => {
     const { connection, scripts } = await connected()
     const asked = Array.from({ length: MANY }, (_, i) =>
-      scripts.run('echo', { lock: `k${i}` }, { text: i }, reply => {
+      scripts.run('echo', keys(`k${i}`), [i], reply => {
         if (i % 7 === 3) throw new RangeError(`${i}`)
         return reply
       }),
@@ -113,8 +112,8 @@ describe('in one turn', () => {
     })
     const failure = new RangeError('a mistake in a receiver')
     const asked = Array.from({ length: MANY }, (_, i) => {
-      if (i % 7 !== 3) return scripts.run('echo', { lock: `k${i}` }, { text: i })
-      scripts.post('echo', { lock: `k${i}` }, { text: i }, reply => reply, {
+      if (i % 7 !== 3) return scripts.run('echo', keys(`k${i}`), [i])
+      scripts.post('echo', keys(`k${i}`), [i], reply => reply, {
         done() {
           throw failure
         },

@@ -23,7 +23,7 @@ async function handedOn(locks: LockClient, stranger: LockClient, key: string, op
   }
 }
 
-// This test fails if `if (!this.#kind.replicated) holder` becomes `holder` in src/key/records.ts: the master prolongs the lease when
+// This test fails if `if (!this.#kind.traits.replicated) holder` becomes `holder` in src/key/records.ts: the master prolongs the lease when
 // it learns of the hand-off, and the client relies on the longer lease. Meanwhile the replica, which has become the
 // master, grants the lock to another caller.
 test('I1: a lease that was handed on locally ends no later than the lease before it, which the replica knows', async () => {

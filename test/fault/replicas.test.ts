@@ -83,7 +83,7 @@ describe('with a replica that receives writes', () => {
     expect((await other.tryLock(key))?.held).toBe(true)
   })
 
-  // This test fails if `kind.replicated` becomes `false` in src/kind-client.ts: the replica becomes the master without
+  // This test fails if `kind.traits.replicated` becomes `false` in src/kind-client.ts: the replica becomes the master without
   // the grant, and grants the lock again. (On a busy machine, the replica sometimes gets the grant in time. The test
   // then passes in spite of the change.)
   test('I1: a grant survives the failover', async () => {
@@ -97,7 +97,7 @@ describe('with a replica that receives writes', () => {
 })
 
 describe('with a replica that does not receive writes', () => {
-  // This test fails if `kind.replicated` becomes `false` in src/kind-client.ts: the attempt gets the lock, although no
+  // This test fails if `kind.traits.replicated` becomes `false` in src/kind-client.ts: the attempt gets the lock, although no
   // replica knows of it. It also fails if `this.#requests.leave(waiter)` is removed in src/replicated.ts: the lock is
   // not free until the lease ends.
   test.each(ways)('a single attempt rejects, and the lock is free (fair: %s)', async fair => {
@@ -175,7 +175,7 @@ describe('with a replica that does not receive writes', () => {
     },
   )
 
-  // This test fails if `kind.replicated` becomes `false` in src/kind-client.ts: the first waiter gets the lock,
+  // This test fails if `kind.traits.replicated` becomes `false` in src/kind-client.ts: the first waiter gets the lock,
   // although no replica knows of it. It also fails if `this.#requests.leave(waiter)` is removed in src/replicated.ts:
   // the hand-off is not undone, and the next waiter does not get the lock. It also fails if `call.ask(this.#clock.now())` is removed in
   // src/replicated.ts: the first waiter does not join the queue again.

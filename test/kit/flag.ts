@@ -24,55 +24,37 @@ export interface FlagState {
   readonly up: boolean
 }
 
-interface FlagNames {
-  readonly lock: string
-  readonly tokens: string
-}
-
 const texts = {
-  raise: {
-    keys: ['lock', 'tokens'],
-    args: ['id', 'ms'],
-    lua: `
+  raise: `
       local by = redis.call('GET', KEYS[1])
       if by and by ~= ARGV[1] then return 'refused ' .. redis.call('PTTL', KEYS[1]) end
       if not by then redis.call('INCR', KEYS[2]) end
       redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
       return 'granted ' .. redis.call('GET', KEYS[2])`,
-  },
-  lower: {
-    keys: ['lock'],
-    args: ['id'],
-    lua: `
+  lower: `
       if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'gone' end
       redis.call('DEL', KEYS[1])
       return 'lowered ' .. redis.call('PUBLISH', KEYS[1] .. ':unlock', 'free ' .. string.sub(ARGV[1], 1, 12))`,
-  },
-  prolong: {
-    keys: ['lock'],
-    args: ['id', 'ms'],
-    lua: `
+  prolong: `
       if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'gone' end
       if ARGV[2] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
       return 'lasts ' .. redis.call('PTTL', KEYS[1])`,
-  },
-  look: { keys: ['lock'], args: [], lua: `return redis.call('GET', KEYS[1]) and 'up' or 'down'` },
-} as const
+  look: `return redis.call('GET', KEYS[1]) and 'up' or 'down'`,
+}
 
-type Scripts = typeof texts & {
-  raise: { replies?: ['granted', 'refused'] }
-  lower: { replies?: ['lowered', 'gone'] }
-  prolong: { replies?: ['lasts', 'gone'] }
-  look: { replies?: ['up', 'down'] }
+interface Scripts {
+  raise(id: string, ms: number): 'granted' | 'refused'
+  lower(id: string): 'lowered' | 'gone'
+  prolong(id: string, ms: number): 'lasts' | 'gone'
+  look(): 'up' | 'down'
 }
 
 class Flag implements Kind<FlagState>, Inspection<FlagState> {
-  readonly shared = false
-  readonly reentrant = true
+  readonly traits = { shared: false, reentrant: true, queues: false }
   readonly inspection = this
-  readonly #parts: Parts<Scripts, FlagNames>
+  readonly #parts: Parts<Scripts>
 
-  constructor(parts: Parts<Scripts, FlagNames>) {
+  constructor(parts: Parts<Scripts>) {
     this.#parts = parts
   }
 
@@ -84,14 +66,18 @@ class Flag implements Kind<FlagState>, Inspection<FlagState> {
     to: Outcome<Granted | Refused>,
   ): void {
     const { names, scripts } = this.#parts
-    const read = ({ status, values: [number], sent }: Reply<Scripts['raise']>): Granted | Refused => {
+    const read = ({ status, values: [number], sent }: Reply<'granted' | 'refused'>): Granted | Refused => {
       if (status === 'granted') {
         return { granted: true, token: Number(number), deadline: surelyUntil(sent, lease), via: 'immediate' }
       }
       const holder = { label: '', since: sent }
       return { granted: false, sent, ttl: Number(number), position: 0, ticket: '', holder, clock: 0 }
     }
-    scripts.post('raise', names.of(key), { id, ms: lease }, read, to)
+    scripts.post('raise', names.of(key), [id, lease], read, to)
+  }
+
+  tend(): Promise<never> {
+    return Promise.reject(new Error('a flag has no queue'))
   }
 
   leave(claim: Claim): Promise<void> {
@@ -104,15 +90,15 @@ class Flag implements Kind<FlagState>, Inspection<FlagState> {
 
   release({ key, id }: HoldName, _used: number | undefined, to: Outcome<Released>): void {
     const { names, scripts } = this.#parts
-    const read = ({ status, repeated }: Reply<Scripts['lower']>) => ({ ended: status === 'lowered' || repeated })
-    scripts.post('lower', names.of(key), { id }, read, to)
+    const read = ({ status, repeated }: Reply<'lowered' | 'gone'>) => ({ ended: status === 'lowered' || repeated })
+    scripts.post('lower', names.of(key), [id], read, to)
   }
 
   renew(asked: readonly RenewalRequest[]): Promise<Renewed[]> {
     const { names, scripts } = this.#parts
     return Promise.all(
       asked.map(({ hold: { key, id }, ms }) =>
-        scripts.run('prolong', names.of(key), { id, ms }, ({ status, values: [lasts], sent }) =>
+        scripts.run('prolong', names.of(key), [id, ms], ({ status, values: [lasts], sent }) =>
           status === 'gone' ? 'lost' : surelyUntil(sent, Number(lasts)),
         ),
       ),
@@ -125,7 +111,7 @@ class Flag implements Kind<FlagState>, Inspection<FlagState> {
 
   async inspect(key: string): Promise<FlagState> {
     const { names, scripts } = this.#parts
-    const { status } = await scripts.run('look', names.of(key), {})
+    const { status } = await scripts.run('look', names.of(key), [])
     return { key, up: status === 'up' }
   }
 
@@ -143,9 +129,10 @@ class Flag implements Kind<FlagState>, Inspection<FlagState> {
   }
 }
 
-export const flag: KindDefinition<FlagState, Scripts, FlagNames> = {
+export const flag: KindDefinition<FlagState, Scripts> = {
   name: 'flag',
-  namesOf: lock => ({ lock, tokens: `${lock}:tokens` }),
+  suffixes: ['', ':tokens'],
+  least: 2,
   scripts: texts,
   make: parts => new Flag(parts),
 }

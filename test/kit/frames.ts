@@ -1,7 +1,6 @@
 /** Parses Redis's frames in a byte stream: commands on the way up, replies and messages on the way down. */
 import { createHash } from 'node:crypto'
-import { scripts as ofMutexes } from '../../src/kinds/mutex/scripts.generated.ts'
-import { readWrite as ofReadWrite, semaphore as ofSemaphores } from '../../src/kinds/permits/scripts.generated.ts'
+import { mutexScripts, readWriteScripts, semaphoreScripts } from '../../src/kinds/scripts.ts'
 import { textOf } from '../../src/redis/scripts.ts'
 import { settingsOf } from '../../src/settings.ts'
 import { TOKEN_MEMORY as SOAK_MEMORY } from '../history/soak/terms.ts'
@@ -54,15 +53,16 @@ export class Frames {
   }
 }
 
-const scripts = [ofMutexes, ofSemaphores, ofReadWrite].flatMap(each => Object.entries(each))
+const all: readonly object[] = [mutexScripts, semaphoreScripts, readWriteScripts]
+const scripts = all.flatMap(each => Object.entries<string>(each as Record<string, string>))
 
 /** Returns the script's text as a client with the default `prefix` sends it. */
-function sentText(script: Parameters<typeof textOf>[0], tokenMemory: number): string {
+function sentText(script: string, tokenMemory: number): string {
   return textOf(script, { cluster: false, inboxes: 'lock:inbox:', tokenMemory })
 }
 
 /** The text of the mutex script that withdraws a request. */
-export const leaveText = sentText(ofMutexes.leave, settingsOf({}).tokenMemory)
+export const leaveText = sentText(mutexScripts.leave, settingsOf({}).tokenMemory)
 
 /**
  * Maps each script's hash to the script's name. The hash depends on `tokenMemory`, so the map has an entry for each of

@@ -6,7 +6,6 @@
  * client of another database than 0 sends it (src/redis/destination.ts), and cannot go on without the right to it.
  * ioredis also sends CLIENT SETNAME, and in a cluster CLIENT SETINFO, but works without the right to them.
  */
-import type { ScriptSet } from '../../src/kind.ts'
 import type { Replicas } from '../../src/options.ts'
 import { Namespace } from '../../src/redis/keys.ts'
 import { commandsOf } from '../../src/redis/scripts.ts'
@@ -34,11 +33,11 @@ interface Named {
  * appended to `ACL SETUSER name on >password`.
  */
 export function aclRule(
-  kinds: readonly { readonly scripts: ScriptSet }[],
+  kinds: readonly { readonly scripts: { readonly [name: string]: string } | object }[],
   { prefix = 'lock', keyPrefix = '', cluster = false, replicas }: Named = {},
 ): string[] {
   const { pattern } = new Namespace(`${keyPrefix}${prefix}:`, cluster)
-  const scripts = kinds.flatMap(kind => Object.values(kind.scripts))
+  const scripts = kinds.flatMap(kind => Object.values<string>({ ...kind.scripts }))
   const called = new Set(scripts.flatMap(script => commandsOf(script, cluster)))
   const waits = replicas ? [replicas.fsync ? 'WAITAOF' : 'WAIT'] : []
   const commands = [...sent[cluster ? 'cluster' : 'server'], ...called, ...waits]

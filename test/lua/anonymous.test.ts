@@ -3,6 +3,7 @@
  * re-enter the hold of such a call, and what Redis records about an owner after the owner's first hold has ended.
  */
 import { describe, expect } from 'vitest'
+import { renewed } from '../kit/names.ts'
 import { again, anonymous, caller } from './callers.ts'
 import { sharedLock, type TestLock, test } from './test-lock.ts'
 
@@ -96,9 +97,8 @@ describe('after the first hold has ended, while other holds of its owner live', 
     expect(await lock.release(ada)).toEqual({ status: 'ended' })
     expect(await lock.leave(ada)).toBe('absent')
     const asked = [ada.id, 9e15, 30_000, inner.id, 9e15, 0]
-    const { lock: name, deadlines } = lock.names
-    const keys = [name, name, deadlines, deadlines]
-    const { values } = await lock.scripts.run('renew', { keys }, { asked })
+    const { lock: name } = lock.names
+    const { values } = await lock.scripts.run('renew', renewed(name, name), asked)
     expect(values).toEqual([null, expect.any(Number)])
     expect(await lock.snapshot()).toEqual(before)
   })

@@ -5,8 +5,7 @@ import { lockOnOwnServer, sharedLock, type TestLock, test } from './test-lock.ts
 
 /** Reads at most `most` waiters of the queue, beginning after `entry` or at the head of the queue. */
 async function inspect(lock: TestLock, most: number | undefined, entry?: { ticket: string; behind: string }) {
-  const args = { most, ticket: entry?.ticket, behind: entry?.behind }
-  const { status, values } = await lock.scripts.run('inspect', lock.names, args)
+  const { status, values } = await lock.scripts.run('inspect', lock.keys, [most, entry?.ticket, entry?.behind])
   const [micros, holder, holds, queue, deadlines] = values as [string, string | null, number | null, string[], string[]]
   return { status, micros: Number(micros), holder, holds, queue, deadlines }
 }

@@ -1,5 +1,6 @@
 /** Tests what the scripts do for the options of the queue: retained holds, the pace, a full queue, numbers of permits. */
 import { describe, expect, test } from 'vitest'
+import { renewed } from '../kit/names.ts'
 import { plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { again, anonymous, type Caller, caller, claimOf } from './callers.ts'
@@ -20,11 +21,7 @@ describe('a hold that is released before its minHold has passed', () => {
     expect(Number(until)).toBe(Math.floor(token / 1000) + 60_000)
     expect(await lock.release(holder)).toEqual({ status: 'ended' })
     expect(await lock.leave(holder, { queued: false })).toBe('absent')
-    const { values } = await lock.scripts.run(
-      'renew',
-      { keys: [lock.names.lock, lock.names.deadlines] },
-      { asked: [holder.id, token, 1] },
-    )
+    const { values } = await lock.scripts.run('renew', renewed(lock.names.lock), [holder.id, token, 1])
     expect(values).toEqual([null])
     for (const who of [holder, again(holder), caller('other')]) {
       expect((await lock.acquire(who)).status).toBe('refused')

@@ -1,5 +1,6 @@
 /** Tests lua/mutex/renew.lua, which prolongs holds that still exist, and reports which holds are gone. */
 import { describe, expect } from 'vitest'
+import { renewed } from '../kit/names.ts'
 import { again, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock, type TestLock, test, testAlone } from './test-lock.ts'
 
@@ -16,8 +17,8 @@ const ANY = 9e15
 async function renew(...asked: Asked[]): Promise<unknown[]> {
   const { values } = await asked[0]![0].scripts.run(
     'renew',
-    { keys: [...asked.map(([lock]) => lock.names.lock), ...asked.map(([lock]) => lock.names.deadlines)] },
-    { asked: asked.flatMap(([, { id }, ms, token = ANY]) => [id, token, ms]) },
+    renewed(...asked.map(([lock]) => lock.names.lock)),
+    asked.flatMap(([, { id }, ms, token = ANY]) => [id, token, ms]),
   )
   return values
 }

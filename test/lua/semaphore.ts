@@ -2,17 +2,17 @@
 import type { Redis } from 'ioredis'
 import { test as base, onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import type { Runner } from '../../src/kind.ts'
+import type { Names, Runner } from '../../src/kind.ts'
 import { encodeClaim } from '../../src/kinds/claim.ts'
-import type { ReadWriteNames, SemaphoreNames } from '../../src/kinds/permits/names.ts'
 import { reading } from '../../src/kinds/permits/read-write.ts'
-import type { semaphore as ofSemaphores, readWrite } from '../../src/kinds/permits/scripts.generated.ts'
 import { semaphore } from '../../src/kinds/permits/semaphore.ts'
+import type { PermitsScripts } from '../../src/kinds/scripts.ts'
 import { clientsOf } from '../../src/redis/clients.ts'
 import { Connection } from '../../src/redis/connection.ts'
 import { Keys, Namespace } from '../../src/redis/keys.ts'
 import { type Executor, Scripts, type TextSettings } from '../../src/redis/scripts.ts'
 import { newHoldId } from '../kit/ids.ts'
+import { type NamesOf, namesOf, renewed } from '../kit/names.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
 import type { Caller } from './callers.ts'
 import { MEMORY, WAITER } from './test-lock.ts'
@@ -22,10 +22,9 @@ export interface Asker extends Caller {
   readonly wants: string
 }
 
-type PermitsScripts = typeof ofSemaphores | typeof readWrite
 type Kind = typeof semaphore | typeof reading
-/** The names of the keys of both kinds. Each kind uses only its own. */
-type AllNames = ReadWriteNames & SemaphoreNames
+/** The words for the keys of both kinds. Each kind uses only its own. */
+const WORDS = ['lock', 'deadlines', 'queue', 'readers', 'waiting', 'turns', 'shares'] as const
 
 /** Returns what runs the scripts of a kind. */
 export function runnerOf(kind: Kind, executor: Executor, settings: TextSettings): Runner<PermitsScripts> {
@@ -33,19 +32,21 @@ export function runnerOf(kind: Kind, executor: Executor, settings: TextSettings)
 }
 
 /** Makes the names of locks of a kind. */
-export function keysOf(kind: Kind, cluster: boolean): Keys<AllNames> {
-  const namesOf = (lock: string) => kind.namesOf(lock) as AllNames
-  return new Keys(new Namespace('lock:', cluster), { name: kind.name, namesOf })
+export function keysOf(kind: Kind, cluster: boolean): Keys {
+  return new Keys(new Namespace('lock:', cluster), kind)
 }
 
 export class TestSemaphore {
   readonly redis: Redis
-  readonly names: AllNames
+  /** What scripts take. */
+  readonly keys: Names
+  readonly names: NamesOf<(typeof WORDS)[number]>
   readonly #scripts: Runner<PermitsScripts>
 
-  constructor(redis: Redis, runner: Runner<PermitsScripts>, names: AllNames) {
+  constructor(redis: Redis, runner: Runner<PermitsScripts>, keys: Names) {
     this.redis = redis
-    this.names = names
+    this.keys = keys
+    this.names = namesOf(keys.lock, ...WORDS)
     this.#scripts = runner
   }
 
@@ -69,7 +70,11 @@ export class TestSemaphore {
 
   /** `mode`: a number as for `Asking`. */
   async acquire(who: Asker, mode?: 'queue' | 'try' | number, waits?: 1) {
-    const { status, values } = await this.#scripts.run('acquire', this.names, { claim: claimOf(who), mode, waits })
+    const { status, values } = await this.#scripts.run('acquire', this.keys, [
+      claimOf(who),
+      mode ?? (waits && 'try'),
+      waits,
+    ])
     const [first, second, ticket] = values.map(Number)
     if (status === 'granted' || status === 'succeeded' || status === 'reentered')
       return { status, token: first!, ttl: second, around: values[2] }
@@ -78,19 +83,19 @@ export class TestSemaphore {
   }
 
   async release({ id, minHold }: Asker) {
-    const { status, values } = await this.#scripts.run('release', this.names, { id, minHold: minHold && 1 })
+    const { status, values } = await this.#scripts.run('release', this.keys, [id, minHold && 1])
     return [status, ...values]
   }
 
   /** Withdraws the caller's request. `queued: false` means that the caller never tried to join the queue. */
   async leave(who: Asker, { queued = true } = {}): Promise<string> {
     const entry = queued ? claimOf(who) : undefined
-    return (await this.#scripts.run('leave', this.names, { id: who.id, entry })).status
+    return (await this.#scripts.run('leave', this.keys, [who.id, entry])).status
   }
 
   async tend(...waiters: readonly (readonly [Asker, number])[]): Promise<unknown[]> {
     const list = waiters.flatMap(([who, ticket]) => [claimOf(who), ticket])
-    const { values } = await this.#scripts.run('tend', this.names, { ttl: waiters[0]![0].ttl, waiters: list })
+    const { values } = await this.#scripts.run('tend', this.keys, [waiters[0]![0].ttl, ...list])
     return values.slice(5)
   }
 
@@ -99,32 +104,23 @@ export class TestSemaphore {
    * call.
    */
   async holdersAfter(after: string, most: number): Promise<{ ids: string[]; end: string }> {
-    const { values } = await this.#scripts.run('inspect', this.names, {
-      most,
-      after,
-      ticket: undefined,
-      behind: undefined,
-    })
+    const { values } = await this.#scripts.run('inspect', this.keys, [most, after])
     const live = values[2] as string[]
     const [id, deadline] = live.slice(-2)
     return { ids: live.filter((_, i) => i % 2 === 0), end: `${deadline} ${id}` }
   }
 
   async sweep(): Promise<string> {
-    return (await this.#scripts.run('sweep', this.names, {})).status
+    return (await this.#scripts.run('sweep', this.keys, [])).status
   }
 
   async renew({ id }: Asker, token: number, ms: number): Promise<unknown> {
-    const { values } = await this.#scripts.run(
-      'renew',
-      { keys: [this.names.lock, this.names.deadlines] },
-      { asked: [id, token, ms] },
-    )
+    const { values } = await this.#scripts.run('renew', renewed(this.keys.lock), [id, token, ms])
     return values[0]
   }
 
   async forceRelease(request: string, only?: string): Promise<string> {
-    return (await this.#scripts.run('forceRelease', this.names, { request, only })).status
+    return (await this.#scripts.run('forceRelease', this.keys, [request, only])).status
   }
 
   /** Returns the ids of holders and waiters, and the number of permits taken. */

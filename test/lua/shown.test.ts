@@ -6,8 +6,7 @@ import { sharedLock, type TestLock, test, testAlone } from './test-lock.ts'
 
 /** Returns the hold under which the lock is shown, by `inspect`, to a caller that is refused, and to a waiter. */
 async function shownIn(lock: TestLock) {
-  const none = { most: undefined, ticket: undefined, behind: undefined }
-  const { values } = await lock.scripts.run('inspect', lock.names, none)
+  const { values } = await lock.scripts.run('inspect', lock.keys, [])
   const { id, owner, label, lease } = decodeHolder(values[1] as string)!.claim
   const other = caller('other')
   const ticket = (await lock.acquire(other, { queue: true })).ticket!

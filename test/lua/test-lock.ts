@@ -5,17 +5,17 @@
 import type { Redis } from 'ioredis'
 import { test as base, expect, onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import type { VoteMode } from '../../src/kind.ts'
+import type { Names, VoteMode } from '../../src/kind.ts'
 import { decodeHolder, decodeNames } from '../../src/kinds/claim.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
-import type { MutexNames } from '../../src/kinds/mutex/names.ts'
-import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
+import { type MutexScripts, mutexScripts } from '../../src/kinds/scripts.ts'
 import { clientsOf } from '../../src/redis/clients.ts'
 import { Connection } from '../../src/redis/connection.ts'
 import { newClientId } from '../../src/redis/ids.ts'
 import { Keys, Namespace, unlockChannel } from '../../src/redis/keys.ts'
 import { Scripts } from '../../src/redis/scripts.ts'
 import { newHoldId } from '../kit/ids.ts'
+import { type NamesOf, namesOf } from '../kit/names.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
 import { type Caller, claimOf } from './callers.ts'
 
@@ -91,23 +91,30 @@ async function lockOn(url: string): Promise<TestLock> {
   return new TestLock(
     url,
     plainRedis(url),
-    new Scripts(connection, scripts, { cluster: false, inboxes: 'lock:inbox:', tokenMemory: MEMORY }),
+    new Scripts<MutexScripts>(connection, mutexScripts, {
+      cluster: false,
+      inboxes: 'lock:inbox:',
+      tokenMemory: MEMORY,
+    }),
   )
 }
 
 export class TestLock {
   readonly redis: Redis
-  readonly scripts: Scripts<typeof scripts>
-  readonly names: MutexNames
+  readonly scripts: Scripts<MutexScripts>
+  /** What scripts take. */
+  readonly keys: Names
+  readonly names: NamesOf<'lock' | 'queue' | 'deadlines'>
   readonly inbox: string
   readonly #url: string
 
-  constructor(url: string, redis: Redis, runner: Scripts<typeof scripts>, key = freshKey()) {
+  constructor(url: string, redis: Redis, runner: Scripts<MutexScripts>, key = freshKey()) {
     const keys = new Keys(new Namespace('lock:', false), mutex)
     this.#url = url
     this.redis = redis
     this.scripts = runner
-    this.names = keys.of(key)
+    this.keys = keys.of(key)
+    this.names = namesOf(this.keys.lock, 'lock', 'queue', 'deadlines')
     this.inbox = keys.inboxPrefix(this.names.lock)
   }
 
@@ -145,12 +152,8 @@ export class TestLock {
    * 'same' or 'place', only if several servers keep the lock (lua/mutex/acquire.lua).
    */
   async acquire(who: Caller, { queue = false, mode, floor, returned }: Asking = {}) {
-    const { status, values } = await this.scripts.run('acquire', this.names, {
-      claim: claimOf(who),
-      mode: queue ? 'queue' : mode,
-      floor,
-      returned,
-    })
+    const args = [claimOf(who), queue ? 'queue' : mode, floor, returned] as const
+    const { status, values } = await this.scripts.run('acquire', this.keys, args)
     if (status === 'unfinished' || status === 'absent') return { status }
     if (status === 'full') return { status, waiters: Number(values[0]) }
     if (status !== 'refused') return { status, token: Number(values[0]), ttl: Number(values[1] ?? who.lease) }
@@ -175,8 +178,8 @@ export class TestLock {
 
   /** Releases the hold. `used` is the last token that the client itself has issued, in hand-offs to its own waiters. */
   async release({ id, minHold }: Caller, used?: number) {
-    const args = minHold ? { id, used: used ?? 0, minHold: 1 } : { id, used, minHold: undefined }
-    const { status, values } = await this.scripts.run('release', this.names, args)
+    const args = minHold ? ([id, used ?? 0, 1] as const) : ([id, used] as const)
+    const { status, values } = await this.scripts.run('release', this.keys, args)
     if (status !== 'passed') return { status }
     return { status, id: values[0], token: Number(values[1]), ttl: Number(values[2]) }
   }
@@ -184,19 +187,14 @@ export class TestLock {
   /** Withdraws the caller's request. `queued: false` means that the caller never tried to join the queue. */
   async leave(who: Caller, { queued = true } = {}): Promise<string> {
     const entry = queued ? claimOf(who) : undefined
-    const { status } = await this.scripts.run('leave', this.names, {
-      id: who.id,
-      entry,
-    })
-    return status
+    return (await this.scripts.run('leave', this.keys, [who.id, entry])).status
   }
 
   /** Sends the heartbeat of waiters of one client, each with its ticket. */
   async tend(...waiters: readonly (readonly [Caller, number])[]) {
     const ttl = waiters[0]![0].ttl
     const list = waiters.flatMap(([who, ticket]) => [claimOf(who), ticket])
-    const args = { ttl, waiters: list }
-    const { status, values } = await this.scripts.run('tend', this.names, args)
+    const { status, values } = await this.scripts.run('tend', this.keys, [ttl, ...list])
     if (status === 'unfinished') return { status }
     const [left, heldFor, clock, bytes, text, ...places] = values as [
       number,
@@ -211,11 +209,11 @@ export class TestLock {
   }
 
   async sweep(): Promise<string> {
-    return (await this.scripts.run('sweep', this.names, {})).status
+    return (await this.scripts.run('sweep', this.keys, [])).status
   }
 
   async forceRelease(request: string = newHoldId(newClientId()), only?: string): Promise<string> {
-    return (await this.scripts.run('forceRelease', this.names, { request, only })).status
+    return (await this.scripts.run('forceRelease', this.keys, [request, only])).status
   }
 
   /**
@@ -224,8 +222,7 @@ export class TestLock {
    */
   async pass(first: Caller, who: Caller, token: number) {
     const claim = claimOf({ ...who, id: first.id })
-    const args = { id: first.id, claim, issued: token, lease: who.lease }
-    const { status, values } = await this.scripts.run('pass', this.names, args)
+    const { status, values } = await this.scripts.run('pass', this.keys, [first.id, claim, token, who.lease])
     return status === 'gone' ? { status } : { status, ttl: Number(values[0]), queued: values[1] === '1' }
   }
 

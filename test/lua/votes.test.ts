@@ -205,7 +205,7 @@ describe('Mutex.vote', () => {
 
   async function votes() {
     const lock = await sharedLock()
-    const names = { of: () => lock.names, keyOf: () => 'k', placeOf: () => '' }
+    const names = { of: () => lock.keys, keyOf: () => 'k', placeOf: () => '' }
     const parts = { names, scripts: lock.scripts, replicated: undefined, waiterTtl: 5_000, warn() {}, newId: () => '' }
     return { lock, mutex: new Mutex(parts) }
   }

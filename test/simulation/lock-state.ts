@@ -3,8 +3,7 @@
  * lock's keys; it uses src/kinds/claim.ts to decode claims and holders.
  */
 import { type DecodedClaim, decodeClaim, decodeHolder, decodePermitsClaim } from '../../src/kinds/claim.ts'
-import { namesOf as namesOfMutex } from '../../src/kinds/mutex/names.ts'
-import { readWriteNamesOf, semaphoreNamesOf } from '../../src/kinds/permits/names.ts'
+import { namesOf as namesIn } from '../kit/names.ts'
 import type { Keyspace } from './redis/keyspace.ts'
 import { textOf } from './redis/values.ts'
 
@@ -90,8 +89,8 @@ export function isKept(id: string): boolean {
 
 /** Returns the keys of a lock's fair queues. */
 export function queuesOf(lock: string): string[] {
-  if (lock.includes(READ_WRITE)) return [namesOf(lock).queue, readWriteNamesOf(lock).readers]
-  return isShared(lock) ? [namesOf(lock).queue, semaphoreNamesOf(lock).waiting] : [namesOf(lock).queue]
+  if (lock.includes(READ_WRITE)) return [`${lock}:q`, `${lock}:r`]
+  return isShared(lock) ? [`${lock}:q`, `${lock}:w`] : [`${lock}:q`]
 }
 
 /** Reads an entry of a queue. In the queue of a semaphore's groups, the ticket is a part of the member. */
@@ -124,8 +123,9 @@ export function writes({ wants }: DecodedClaim): boolean {
 }
 
 function namesOf(lock: string) {
-  if (isReadWrite(lock)) return readWriteNamesOf(lock)
-  return isShared(lock) ? semaphoreNamesOf(lock) : namesOfMutex(lock)
+  const names = namesIn(lock, 'lock', 'queue', 'deadlines')
+  if (isReadWrite(lock)) return { ...names, ...namesIn(lock, 'readers') }
+  return isShared(lock) ? { ...names, ...namesIn(lock, 'waiting', 'turns', 'shares') } : names
 }
 
 export function readLock(keys: Keyspace, lock: string): LockState {
@@ -141,7 +141,7 @@ export function readLock(keys: Keyspace, lock: string): LockState {
   })
   const lives = Object.values(names).map(name => keys.livesUntil(name) ?? Number.POSITIVE_INFINITY)
   const held = isShared(lock) ? readHolders(keys, lock) : readHolder(keys, lock)
-  const shares = (isShared(lock) && keys.hash(semaphoreNamesOf(lock).shares)) || nothing.shares
+  const shares = (isShared(lock) && keys.hash(`${lock}:s`)) || nothing.shares
   return { ...nothing, ...held, queue: places, shares: new Map(shares), keptUntil: Math.min(...lives) }
 }
 
@@ -221,7 +221,7 @@ function readHolder(keys: Keyspace, lock: string): Pick<LockState, 'holder' | 'h
   const claim = kept ? { ...known.claim, id: keptId(known.claim.id) } : known.claim
   const holder = { token, lastToken: token + BLOCK, claim }
   if (!hash.has('holds')) return { holder, holds: new Map([[claim.id, until]]) }
-  const all = keys.sortedSet(namesOfMutex(lock).deadlines)?.members ?? []
+  const all = keys.sortedSet(`${lock}:d`)?.members ?? []
   const holds = all.filter(({ score }) => score < WAITER)
   return { holder, holds: new Map(holds.map(({ member, score }) => [member, score])) }
 }
@@ -247,7 +247,7 @@ function readHolders(keys: Keyspace, lock: string): Pick<LockState, 'holders' | 
     const found = own.reduce((all, { claim }) => all + claim.wants![0], 0)
     if (found !== Number(sum)) throw new Error(`the group ${field} holds ${found} permits, not ${sum}`)
   }
-  const deadlines = keys.sortedSet(semaphoreNamesOf(lock).deadlines)
+  const deadlines = keys.sortedSet(`${lock}:d`)
   const holds = new Map<string, number>()
   for (const id of holders.keys()) {
     const end = deadlines?.score(id)

@@ -3,9 +3,7 @@
  * and notifies a watcher of what the scripts decide (witness.ts).
  */
 import { createHash } from 'node:crypto'
-import type { ScriptSet } from '../../src/kind.ts'
-import { scripts as ofMutexes } from '../../src/kinds/mutex/scripts.generated.ts'
-import { readWrite as ofReadWrite, semaphore as ofSemaphores } from '../../src/kinds/permits/scripts.generated.ts'
+import { mutexScripts, readWriteScripts, semaphoreScripts } from '../../src/kinds/scripts.ts'
 import { Namespace } from '../../src/redis/keys.ts'
 import { textOf } from '../../src/redis/scripts.ts'
 import { entryOf, isQueue, keysOf, type LockState, liveHolds, nothing, queuesOf, readLock } from './lock-state.ts'
@@ -24,7 +22,6 @@ const LONG_AGO = -1_000_000
 export interface KnownScript {
   readonly name: ScriptName
   readonly text: string
-  readonly keys: readonly string[]
   /** Whether each run is repeated with Lua 5.4. For the scripts of a mutex, redis/scripts.test.ts does that. */
   readonly twice: boolean
 }
@@ -35,16 +32,16 @@ export interface KnownScript {
  */
 function known(tokenMemory: number) {
   const { cluster, inboxes } = new Namespace('lock:', false)
-  const ofKind = (scripts: ScriptSet) =>
-    Object.entries(scripts).flatMap(([name, script]): [string, KnownScript][] => {
+  const ofKind = (scripts: object) =>
+    Object.entries<string>(scripts as Record<string, string>).flatMap(([name, script]): [string, KnownScript][] => {
       const text = textOf(script, { cluster, inboxes, tokenMemory })
-      const known = { name: name as ScriptName, text, keys: script.keys, twice: scripts !== ofMutexes }
+      const known = { name: name as ScriptName, text, twice: scripts !== mutexScripts }
       return [
         [text, known],
         [createHash('sha1').update(text).digest('hex'), known],
       ]
     })
-  return new Map([ofMutexes, ofSemaphores, ofReadWrite].flatMap(ofKind))
+  return new Map([mutexScripts, semaphoreScripts, readWriteScripts].flatMap(ofKind))
 }
 
 /** A subscribed connection, as the server knows it. */
@@ -114,8 +111,8 @@ export class Server {
   }
 
   /** Runs a script with its KEYS and ARGV as the client sends them. */
-  run({ name, text, keys: takes, twice }: KnownScript, keys: readonly string[], argv: readonly string[]): Reply {
-    const locks: readonly string[] = keys.slice(0, takes[0] === 'keys' ? keys.length / 2 : 1)
+  run({ name, text, twice }: KnownScript, keys: readonly string[], argv: readonly string[]): Reply {
+    const locks: readonly string[] = keys.slice(0, name === 'renew' ? keys.length / 2 : 1)
     const before = locks.map(lock => this.lock(lock))
     const joined: Joined[] = []
     this.#redis.keys.joined = (key, claim, ticket) => {

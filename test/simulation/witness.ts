@@ -3,11 +3,11 @@
  * its arguments, from the lock before and after the run, and from the waiters that joined the queue during the run.
  */
 import type { DecodedClaim } from '../../src/kinds/claim.ts'
-import { scripts } from '../../src/kinds/mutex/scripts.generated.ts'
+import type { MutexScripts } from '../../src/kinds/scripts.ts'
 import { claimOf, isHeld, isKept, isReadWrite, isShared, keptId, type LockState } from './lock-state.ts'
 import type { Reply } from './redis/lua.ts'
 
-export type ScriptName = keyof typeof scripts
+export type ScriptName = keyof MutexScripts
 
 /** A watcher is notified of each decision of a script. It must not change anything. */
 export interface Watcher {
@@ -103,7 +103,7 @@ export function witness(watcher: Watcher, run: Run): void {
 function tellOfHolders(watcher: Watcher, run: Run): void {
   const { name, lock, before, after, now } = run
   if (name === 'acquire' && isReadWrite(lock)) {
-    const claim = claimOf(lock, argument(run, 'claim')!)
+    const claim = claimOf(lock, run.argv[0]!)
     // In lua/permits/acquire.lua, `waits` is the argument after `claim` and `mode`.
     const waits = run.argv[2] !== undefined
     watcher.asked(lock, { claim, before, after, waits, deadlock: run.reply === 'deadlock', now })
@@ -111,7 +111,7 @@ function tellOfHolders(watcher: Watcher, run: Run): void {
   const isNew = (id: string) => before.holders.get(id)?.token !== after.holders.get(id)?.token
   const ended = (id: string) => before.holders.has(id) && isNew(id)
   if (name === 'release' || name === 'leave') {
-    const id = argument(run, 'id')!
+    const id = run.argv[0]!
     if (ended(id)) watcher.dropped(id)
   } else if (name === 'forceRelease') watcher.taken([...before.holders.keys()].filter(ended))
   // If a new hold has the token of an earlier hold, its owner already held the lock, so this is no new grant. The owner
@@ -131,10 +131,10 @@ function tellOfHolder(watcher: Watcher, run: Run): void {
   const moved = holder !== undefined && isAnother(before, after)
   const ended = (id: string) => before.holds.has(id) && (moved || !after.holds.has(id))
   if (name === 'release' || name === 'leave') {
-    const id = argument(run, 'id')!
+    const id = run.argv[0]!
     if (ended(id)) watcher.dropped(id)
   } else if (name === 'forceRelease') {
-    watcher.taken([...before.holds.keys()].filter(ended), argument(run, 'request')!.split(':')[0])
+    watcher.taken([...before.holds.keys()].filter(ended), run.argv[0]!.split(':')[0])
   } else if (name === 'pass') {
     if (moved) watcher.passed(lock, holder.claim.id, holder.token)
     return
@@ -143,7 +143,7 @@ function tellOfHolder(watcher: Watcher, run: Run): void {
     const { claim, token, lastToken } = holder
     watcher.granted(lock, { claim, token, lastToken, before, state: after, now })
   } else if (name === 'acquire' && holder) {
-    const { id } = claimOf(lock, argument(run, 'claim')!)
+    const { id } = claimOf(lock, run.argv[0]!)
     if (isHeld(after.holds, id, now) && !isHeld(before.holds, id, now)) watcher.reentered(lock, id, holder.token)
   }
 }
@@ -154,19 +154,14 @@ function tellOfHolder(watcher: Watcher, run: Run): void {
  */
 function tellOfQueue(watcher: Watcher, run: Run): void {
   const { name, argv, lock, before, joined, now } = run
-  if (name === 'leave' && argument(run, 'entry') !== undefined) watcher.left(argument(run, 'id')!)
+  if (name === 'leave' && argv[1] !== undefined) watcher.left(run.argv[0]!)
   const again = name === 'tend'
   for (const { claim, ticket } of joined) watcher.joined(claimOf(lock, claim).id, ticket, lock, again)
   if (!again) return
-  for (let i = scripts.tend.args.length - 1; i < argv.length; i += 2) {
+  for (let i = 1; i < argv.length; i += 2) {
     const { id } = claimOf(lock, argv[i]!)
     if (!isHeld(before.holds, id, now)) watcher.joined(id, Number(argv[i + 1]), lock, true)
   }
-}
-
-/** Returns the argument that has this name in the script's header. */
-function argument({ name, argv }: Run, argumentName: string): string | undefined {
-  return argv[(scripts[name].args as readonly string[]).indexOf(argumentName)]
 }
 
 /** Whether the lock has a new holder. If the new holder has the token of the old one, a script has made a mistake. */

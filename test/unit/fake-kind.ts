@@ -8,6 +8,7 @@ import type {
   HeartbeatReply,
   HoldName,
   Kind,
+  KindTraits,
   NextHolder,
   Passed,
   Refused,
@@ -81,9 +82,7 @@ const notAsked = () => {
 }
 
 export class FakeKind implements Kind {
-  readonly shared: boolean = false
-  readonly reentrant: boolean = true
-  readonly replicated: boolean
+  readonly traits: KindTraits
   readonly inspection = { inspect: notAsked, isLocked: notAsked, find: notAsked, forceRelease: notAsked }
   readonly attempts = new Calls<[claim: Claim, beside: Beside], Granted | Refused>()
   readonly tends = new Calls<[key: string, waiters: readonly HeartbeatEntry[]], HeartbeatReply>()
@@ -93,9 +92,8 @@ export class FakeKind implements Kind {
   readonly passes = new Calls<[hold: HoldName, heir: NextHolder, token: number], Passed | undefined>()
   readonly renewals = new Calls<[asked: readonly RenewalRequest[]], Renewed[]>()
 
-  /** If `replicated` is true, a hold counts only once replicas have it. */
-  constructor(replicated = false) {
-    this.replicated = replicated
+  constructor(traits: Partial<KindTraits> = {}) {
+    this.traits = { shared: false, reentrant: true, queues: true, ...traits }
   }
 
   placeOf(): string {

@@ -3,7 +3,6 @@ import calculateSlot from 'cluster-key-slot'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
-import type { MutexNames } from '../../src/kinds/mutex/names.ts'
 import { Keys, lockOfChannel, Namespace, unlockChannel } from '../../src/redis/keys.ts'
 
 /**
@@ -36,18 +35,16 @@ const key = fc.oneof(
 )
 const runs = { numRuns: 5_000 }
 
-type MutexKeys = Keys<MutexNames>
-
 /** Returns the keys of a kind of lock. `name` is the kind's name, which is empty for the mutex. */
-function keysOf(prefix: string, name = ''): MutexKeys {
+function keysOf(prefix: string, name = ''): Keys {
   return new Keys(new Namespace(`${prefix}:`, false), { ...mutex, name })
 }
 
 const standalone = keysOf('lock')
 const cluster = new Keys(new Namespace('app:lock:', true), mutex)
 
-function namesOf(keys: MutexKeys, of: string): string[] {
-  return Object.values(keys.of(of))
+function namesOf(keys: Keys, of: string): readonly string[] {
+  return keys.of(of).all
 }
 
 test('no two keys share a name of a lock, a queue or expiries', () => {
@@ -81,7 +78,7 @@ test('two clients with different prefixes share no lock, and do not list each ot
   fc.assert(
     fc.property(prefix, prefix, key, key, (here, there, one, other) => {
       fc.pre(here.join('') !== there.join(''))
-      const [ours, theirs] = [here, there].map(pieces => keysOf(pieces.join(''))) as [MutexKeys, MutexKeys]
+      const [ours, theirs] = [here, there].map(pieces => keysOf(pieces.join(''))) as [Keys, Keys]
       const names = new Set(namesOf(ours, one))
       expect(namesOf(theirs, other).filter(name => names.has(name))).toEqual([])
       expect(ours.keyOf(theirs.of(other).lock)).toBeUndefined()
@@ -150,7 +147,7 @@ test('the key of a name is the key that the name was made from', () => {
 test('a name that is not a lock’s has no key; if it has one, it is that key’s name', () => {
   fc.assert(
     fc.property(key, name => {
-      const { queue, deadlines } = standalone.of(name)
+      const [, queue, deadlines] = standalone.of(name).all as [string, string, string]
       expect([standalone.keyOf(queue), standalone.keyOf(deadlines)]).toEqual([undefined, undefined])
       const found = standalone.keyOf(`lock:${name}`)
       if (found !== undefined) expect(standalone.of(found).lock).toBe(`lock:${name}`)
@@ -174,8 +171,7 @@ describe('the names in the documentation', () => {
     ['order:1', 'lock:{order:1}'],
     ['{user}:order', 'lock:{user}:order'],
   ])('%s', (of, lock) => {
-    const names = { lock, queue: `${lock}:q`, deadlines: `${lock}:d` }
-    expect(standalone.of(of)).toEqual(names)
+    expect(standalone.of(of).all).toEqual([lock, `${lock}:q`, `${lock}:d`])
   })
 
   test('begin with keyPrefix and prefix, keys and channels alike', () => {

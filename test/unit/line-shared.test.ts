@@ -4,13 +4,9 @@ import { FakeKind } from './fake-kind.ts'
 import { settled } from './promises.ts'
 import { KEY, Waiting } from './waiting.ts'
 
-class Shared extends FakeKind {
-  override readonly shared = true
-}
-
 /** Parks `count` unfair waiters of one client. The first one has asked for the lock and was refused. */
 async function parked(count: number): Promise<Waiting> {
-  const at = new Waiting(new Shared())
+  const at = new Waiting(new FakeKind({ shared: true }))
   await at.parkedHead({ id: 'w0' })
   for (let i = 1; i < count; i++) await at.start({ id: `w${i}` })
   return at
@@ -77,7 +73,7 @@ test('a wake-up during a round is used when the round is over', async () => {
 })
 
 test('I4 I9 if the head wanted more than was free and gives up, the next waiter asks; but not if it wants the same', async () => {
-  const at = new Waiting(new Shared())
+  const at = new Waiting(new FakeKind({ shared: true }))
   const large = await at.parkedHead({ id: 'large', wants: '2/2' })
   const small = await at.start({ id: 'small', wants: '1/2' })
   await at.start({ id: 'another', wants: '1/2' })

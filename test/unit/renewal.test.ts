@@ -10,10 +10,6 @@ const THIRD = LENGTH / 3
 /** How many ms before the end of a lease its holder stops relying on it. */
 const MARGIN = 2 + LENGTH / 1000
 
-class SharedKind extends FakeKind {
-  override readonly shared = true
-}
-
 describe('a lease is renewed', () => {
   test('I9 together with all others that are due at about the same time, in one request', async ({ at }) => {
     const early = Array.from({ length: 50 }, () => at.hold().id)
@@ -299,7 +295,7 @@ describe('holds of one holder', () => {
   })
 
   test('I1 if several may hold, a longer re-entry prolongs the hold that Redis has prolonged, and no other of its token', async () => {
-    const at = new Leases(new SharedKind())
+    const at = new Leases(new FakeKind({ shared: true }))
     const grant = { key: 'same', token: 7, lease: 1_000, renew: false }
     const [oldest, first] = [at.hold({ ...grant, via: 'handoff' }), at.hold({ ...grant, via: 'handoff' })]
     at.hold({ key: 'same', token: 7, via: 'reentry' })

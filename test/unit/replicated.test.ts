@@ -21,7 +21,7 @@ const ways = [true, false]
 /** A client with the option `replicas`. Its ids are 'A', 'B', …, in the order in which it asks for the lock. */
 class Client {
   readonly clock = new FakeClock()
-  readonly kind = new FakeKind(true)
+  readonly kind = new FakeKind({ replicated: true })
   readonly channels = new FakeChannels()
   readonly session: Session
   /** The names of the events so far. */

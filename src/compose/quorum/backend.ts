@@ -9,7 +9,7 @@
 import type { Backend, Made } from '../../backend.ts'
 import type { Clock, Timer } from '../../clock.ts'
 import { LockArgumentError, LockConnectionError, LockError } from '../../errors.ts'
-import type { Channel, Channels, KindDefinition, Names, ScriptSet } from '../../kind.ts'
+import type { Channel, Channels, KindDefinition, VotingKind } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import { addressOf } from '../../redis/address.ts'
 import type { RedisSource } from '../../redis/clients.ts'
@@ -121,16 +121,13 @@ export class Quorum implements Backend, Electorate {
     for (const { server } of this.members) server.together()
   }
 
-  make<State, S extends ScriptSet, N extends Names>(
-    kind: KindDefinition<State, S, N>,
-    warn: (error: LockError) => void,
-  ): Made<State> {
+  make<State, S>(kind: KindDefinition<State, S>, warn: (error: LockError) => void): Made<State> {
     const places = this.members.map((member): Place => {
       const made = member.server.make(kind, warn) as unknown as Made<LockState>
-      const { vote } = made.kind
-      if (!vote)
+      const voting = made.kind as Partial<VotingKind>
+      if (!voting.vote)
         throw new LockArgumentError('kind', kind.name, 'a mutex, the only kind of lock that a quorum has so far')
-      return { member, vote: vote.bind(made.kind), kind: made.kind, keys: made.keys }
+      return { member, vote: voting.vote.bind(made.kind), kind: made.kind, keys: made.keys }
     })
     const { keys } = places[0]!
     const ballots = new Ballots(places, this.clock, this.#settings.waiterTtl, {

@@ -11,6 +11,7 @@ import type {
   HoldName,
   Inspection,
   Kind,
+  KindTraits,
   Refused,
   Released,
   RenewalRequest,
@@ -60,10 +61,7 @@ interface Asked extends RenewalRequest {
 }
 
 export class QuorumKind implements Kind<LockState> {
-  readonly shared = false
-  readonly reentrant = true
-  readonly lacks = ['maxWaiters', 'rejectLate'] as const
-  readonly longestLease: number
+  readonly traits: KindTraits<LockState>
   readonly inspection: Inspection<LockState>
   readonly #ballots: Ballots
   readonly #waiters: Waiters
@@ -73,7 +71,8 @@ export class QuorumKind implements Kind<LockState> {
     this.#ballots = ballots
     this.#waiters = waiters
     this.#floor = floor
-    this.longestLease = settings.lease
+    const lacks = ['maxWaiters', 'rejectLate'] as const
+    this.traits = { shared: false, reentrant: true, queues: true, lacks, longestLease: settings.lease }
     this.inspection = new QuorumInspection(ballots, settings.outageTimeout)
   }
 

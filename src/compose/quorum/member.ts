@@ -1,7 +1,7 @@
 /** One of the servers of a quorum: its connections, the requests that wait until it can be reached, and its mutex. */
 import { awake, type Clock, type Timer } from '../../clock.ts'
 import { LockClosedError, LockConnectionError, LockError } from '../../errors.ts'
-import type { Kind } from '../../kind.ts'
+import type { Kind, VotingKind } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import type { Keys } from '../../redis/keys.ts'
 import type { Server } from '../../redis/server.ts'
@@ -234,6 +234,6 @@ function causeOf(error: Error): Error {
 export interface Place {
   readonly member: Member
   readonly kind: Kind<LockState>
-  readonly vote: NonNullable<Kind['vote']>
+  readonly vote: VotingKind['vote']
   readonly keys: Keys
 }

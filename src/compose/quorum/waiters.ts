@@ -136,7 +136,7 @@ export class Waiters {
       const seat = ballot?.seats[server]
       return ballot && seat && !ballot.over ? [{ ...waiter, ballot, seat }] : []
     })
-    if (!kind.tend || waiting.length === 0) return undefined
+    if (waiting.length === 0) return undefined
     const some = waiting.filter(({ seat }) => !seat.busy)
     if (some.length === 0) {
       const { seat } = waiting[0]!

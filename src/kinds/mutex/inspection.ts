@@ -1,15 +1,14 @@
 /** Inspection of mutexes. */
 import type { Parts } from '../../kind.ts'
 import { PAGE, QueuedInspection } from '../queued-inspection.ts'
+import type { MutexScripts } from '../scripts.ts'
 import { type LockState, Moment, type QueueEntry, type StatePage } from '../state.ts'
-import type { MutexNames } from './names.ts'
-import type { scripts } from './scripts.generated.ts'
 import { decodeState, inTurn } from './state.ts'
 
 export class MutexInspection extends QueuedInspection {
-  readonly #parts: Parts<typeof scripts, MutexNames>
+  readonly #parts: Parts<MutexScripts>
 
-  constructor(parts: Parts<typeof scripts, MutexNames>, sweep: (key: string) => Promise<void>) {
+  constructor(parts: Parts<MutexScripts>, sweep: (key: string) => Promise<void>) {
     super(parts, sweep)
     this.#parts = parts
   }
@@ -33,8 +32,8 @@ export class MutexInspection extends QueuedInspection {
 
   /** Reads the lock, and at most so many waiters of its queue: those after `behind`, or the first ones. */
   async #page(key: string, moment: Moment, most?: number, behind?: QueueEntry): Promise<StatePage> {
-    const args = { most, ticket: behind?.ticket, behind: behind?.claim }
-    const { values } = await this.#parts.scripts.run('inspect', this.#parts.names.of(key), args)
+    const { names, scripts } = this.#parts
+    const { values } = await scripts.run('inspect', names.of(key), [most, behind?.ticket, behind?.claim])
     return decodeState(key, values, moment)
   }
 }

@@ -3,12 +3,22 @@
  * client.
  */
 import { surelyUntil } from '../../clock.ts'
-import type { Claim, HoldName, KindDefinition, NextHolder, Parts, Passed, Traits, Vote, VoteMode } from '../../kind.ts'
+import type {
+  Claim,
+  HoldName,
+  KindDefinition,
+  NextHolder,
+  Parts,
+  Passed,
+  Traits,
+  Vote,
+  VoteMode,
+  VotingKind,
+} from '../../kind.ts'
 import { QueuedKind } from '../queued-kind.ts'
+import { type MutexScripts, mutexScripts } from '../scripts.ts'
 import type { LockState } from '../state.ts'
 import { MutexInspection } from './inspection.ts'
-import { type MutexNames, namesOf } from './names.ts'
-import { scripts } from './scripts.generated.ts'
 import { expectsMutex, stateOfMutex } from './state.ts'
 
 const traits: Traits<LockState> = {
@@ -18,13 +28,13 @@ const traits: Traits<LockState> = {
   stateOf: stateOfMutex,
 }
 
-export class Mutex extends QueuedKind {
+export class Mutex extends QueuedKind implements VotingKind<LockState> {
   /** How many tokens a grant may reserve for hand-offs. lua/holder.lua has the same number. */
   protected readonly block = 1_000
   readonly inspection: MutexInspection
-  readonly #parts: Parts<typeof scripts, MutexNames>
+  readonly #parts: Parts<MutexScripts>
 
-  constructor(parts: Parts<typeof scripts, MutexNames>) {
+  constructor(parts: Parts<MutexScripts>) {
     super(parts, traits)
     this.#parts = parts
     this.inspection = new MutexInspection(parts, key => this.sweep(key))
@@ -36,21 +46,19 @@ export class Mutex extends QueuedKind {
 
   async pass({ key, id }: HoldName, heir: NextHolder, token: number): Promise<Passed | undefined> {
     const { lease } = heir
-    const { status, values, sent } = await this.#parts.scripts.run('pass', this.#parts.names.of(key), {
-      id,
-      claim: this.text({ ...heir, key, id, headStart: 0 }),
-      issued: token,
-      lease,
-    })
+    const { names, scripts } = this.#parts
+    const claim = this.text({ ...heir, key, id, headStart: 0 })
+    const { status, values, sent } = await scripts.run('pass', names.of(key), [id, claim, token, lease])
     if (status === 'gone') return undefined
     return { deadline: surelyUntil(sent, Math.min(Number(values[0]), lease)), queued: values[1] === '1' }
   }
 }
 
-export const mutex: KindDefinition<LockState, typeof scripts, MutexNames> = {
+export const mutex: KindDefinition<LockState, MutexScripts> = {
   name: '',
   traits,
-  namesOf,
-  scripts,
+  suffixes: ['', ':q', ':d'],
+  least: 1,
+  scripts: mutexScripts,
   make: parts => new Mutex(parts),
 }

@@ -4,6 +4,7 @@ import type { Found, Pace, Parts, Share, Standing, Traits } from '../../kind.ts'
 import { decodePermitsClaim } from '../claim.ts'
 import { decodePace, placed } from '../expected.ts'
 import { PAGE, QueuedInspection } from '../queued-inspection.ts'
+import type { PermitsScripts } from '../scripts.ts'
 import {
   decodeQueue,
   firstOf,
@@ -16,15 +17,6 @@ import {
   waitersOf,
 } from '../state.ts'
 import { inTurn } from './group-order.ts'
-import type { PermitsNames } from './names.ts'
-import type { semaphore } from './scripts.generated.ts'
-
-/** The scripts of both kinds, which differ in their keys. */
-export type PermitsScripts = {
-  readonly [N in keyof typeof semaphore]: Omit<(typeof semaphore)[N], 'keys'> & {
-    readonly keys: N extends 'renew' ? readonly ['keys'] : readonly (keyof PermitsNames)[]
-  }
-}
 
 /** What a call asks of the lock. */
 interface Call {
@@ -70,12 +62,12 @@ const blank = (): Reading => ({
 })
 
 export class PermitsInspection extends QueuedInspection {
-  readonly #parts: Parts<PermitsScripts, PermitsNames>
+  readonly #parts: Parts<PermitsScripts>
   readonly #stateOf: Traits<LockState>['stateOf']
 
   /** `stateOf`: turns holders and waiters into the state that `inspect` returns. */
   constructor(
-    parts: Parts<PermitsScripts, PermitsNames>,
+    parts: Parts<PermitsScripts>,
     stateOf: Traits<LockState>['stateOf'],
     sweep: (key: string) => Promise<void>,
   ) {
@@ -113,8 +105,7 @@ export class PermitsInspection extends QueuedInspection {
    */
   async #page(key: string, reading: Reading, most: number, after = '', behind?: QueueEntry): Promise<Rest> {
     const { names, scripts } = this.#parts
-    const args = { most, after, ticket: behind?.ticket, behind: behind?.claim }
-    const { values } = await scripts.run('inspect', names.of(key), args)
+    const { values } = await scripts.run('inspect', names.of(key), [most, after, behind?.ticket, behind?.claim])
     const [micros, clock, live, records, queue, deadlines, sizes, stored, standing] = values as [
       string,
       string,

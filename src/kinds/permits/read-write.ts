@@ -13,11 +13,10 @@
  */
 import type { Found, KindDefinition, Traits } from '../../kind.ts'
 import { placed, waitFor } from '../expected.ts'
+import { type PermitsScripts, readWriteScripts } from '../scripts.ts'
 import { firstOf, type LockState } from '../state.ts'
 import { inOrder } from './inspection.ts'
-import { type ReadWriteNames, readWriteNamesOf } from './names.ts'
 import { Permits } from './permits.ts'
-import { readWrite as scripts } from './scripts.generated.ts'
 
 /** The lock's number of permits. lua/read-write.lua has the same number. */
 const ALL = 1_000_000_000
@@ -67,7 +66,7 @@ function stateOfReadWrite(key: string, found: Found): LockState {
   }
 }
 
-function sideOf(mode: 'read' | 'write'): KindDefinition<LockState, typeof scripts, ReadWriteNames> {
+function sideOf(mode: 'read' | 'write'): KindDefinition<LockState, PermitsScripts> {
   const traits: Traits<LockState> = {
     noun: `${mode} lock`,
     mode,
@@ -83,7 +82,14 @@ function sideOf(mode: 'read' | 'write'): KindDefinition<LockState, typeof script
       return readers > 1 ? `held by ${readers} readers, the first is` : 'held by the reader'
     },
   }
-  return { name: 'readWrite', traits, namesOf: readWriteNamesOf, scripts, make: parts => new Permits(parts, traits) }
+  return {
+    name: 'readWrite',
+    traits,
+    suffixes: ['', ':d', ':q', ':r', ':n'],
+    least: 2,
+    scripts: readWriteScripts,
+    make: parts => new Permits(parts, traits),
+  }
 }
 
 export const reading = sideOf('read')

@@ -3,11 +3,10 @@ import { LockError } from '../../errors.ts'
 import type { KindDefinition, Traits } from '../../kind.ts'
 import { decodeWants, NO_LIMIT } from '../claim.ts'
 import { waitFor } from '../expected.ts'
+import { type PermitsScripts, semaphoreScripts } from '../scripts.ts'
 import type { LockState } from '../state.ts'
 import { stateOfSemaphore } from './inspection.ts'
-import { type SemaphoreNames, semaphoreNamesOf } from './names.ts'
 import { Permits } from './permits.ts'
-import { semaphore as scripts } from './scripts.generated.ts'
 import { among } from './turns.ts'
 
 const traits: Traits<LockState> = {
@@ -47,10 +46,11 @@ const traits: Traits<LockState> = {
   },
 }
 
-export const semaphore: KindDefinition<LockState, typeof scripts, SemaphoreNames> = {
+export const semaphore: KindDefinition<LockState, PermitsScripts> = {
   name: 'semaphore',
   traits,
-  namesOf: semaphoreNamesOf,
-  scripts,
+  suffixes: ['', ':d', ':q', ':w', ':t', ':s', ':n'],
+  least: 2,
+  scripts: semaphoreScripts,
   make: parts => new Permits(parts, traits),
 }

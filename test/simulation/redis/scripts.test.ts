@@ -6,14 +6,17 @@
  */
 import type { Redis } from 'ioredis'
 import { afterEach, expect, test } from 'vitest'
-import type { ArgsOf, ScriptSet } from '../../../src/kind.ts'
+import { camel } from '../../../scripts/lua/bundle.ts'
+import { unitsOf } from '../../../scripts/lua/source.ts'
+import type { Arguments, Names } from '../../../src/kind.ts'
 import { encodeClaim } from '../../../src/kinds/claim.ts'
 import { mutex } from '../../../src/kinds/mutex/mutex.ts'
-import { replies, scripts } from '../../../src/kinds/mutex/scripts.generated.ts'
 import { writing } from '../../../src/kinds/permits/read-write.ts'
 import { semaphore } from '../../../src/kinds/permits/semaphore.ts'
+import { mutexScripts } from '../../../src/kinds/scripts.ts'
 import { Keys, Namespace } from '../../../src/redis/keys.ts'
 import { textOf } from '../../../src/redis/scripts.ts'
+import { renewed } from '../../kit/names.ts'
 import { Random } from '../../kit/random.ts'
 import { freshKey, plainRedis } from '../../kit/redis.ts'
 import type { ScriptName } from '../witness.ts'
@@ -41,19 +44,15 @@ class Pair {
   readonly heard: string[] = []
   /** The calls so far: the name of the script, and the first word of its reply. */
   readonly given: string[] = []
-  readonly #names: Record<string, string>
-  /** Every key that the lock may have. */
-  readonly #all: string[]
+  readonly #names: Names
   readonly #time: string
   readonly #redis: Redis
   readonly #memory: FakeRedis
 
   constructor(redis: Redis, clients: readonly string[]) {
     const keys = new Keys(new Namespace(`${freshKey('simulated')}:`, false), mutex)
-    const names = keys.of('k')
-    this.lock = names.lock
-    this.#names = { ...names }
-    this.#all = Object.values(names)
+    this.#names = keys.of('k')
+    this.lock = this.#names.lock
     this.inbox = keys.inboxPrefix(this.lock)
     this.#time = `${this.lock}:time`
     this.#redis = redis
@@ -74,45 +73,39 @@ class Pair {
   readonly pass = async (ms: number): Promise<void> => {
     this.clock.micros += Math.floor(ms * 1_000)
     const { micros } = this.clock
-    const lives = await Promise.all(this.#all.map(name => this.#redis.call('PEXPIRETIME', name)))
-    const expired = this.#all.filter((_, i) => Number(lives[i]) > 0 && Number(lives[i]) < Math.floor(micros / 1_000))
+    const lives = await Promise.all(this.#names.all.map(name => this.#redis.call('PEXPIRETIME', name)))
+    const expired = this.#names.all.filter(
+      (_, i) => Number(lives[i]) > 0 && Number(lives[i]) < Math.floor(micros / 1_000),
+    )
     if (expired.length > 0) await this.#redis.del(...expired)
     await this.#redis.hset(this.#time, { seconds: Math.floor(micros / 1e6), micros: micros % 1e6 })
   }
 
   /** Runs a script in memory and on the real server, compares replies and keys, and returns the reply. */
-  readonly run = async <N extends ScriptName>(name: N, args: ArgsOf<(typeof scripts)[N]>): Promise<unknown> => {
-    const { keys } = scripts[name]
-    const lua = textOf(scripts[name], { cluster: false, inboxes: this.inbox, tokenMemory: MEMORY })
-    const holds = 'asked' in args ? (args.asked as unknown[]).length / 3 : 0
-    const { lock, deadlines } = this.#names
-    // `renew` receives the lock of each hold, and then the deadlines of each.
-    const names =
-      holds > 0 ? [lock, deadlines].flatMap(name => Array(holds).fill(name)) : keys.map(key => this.#names[key]!)
-    const argv = argvOf(scripts[name].args.map(arg => args[arg as keyof typeof args]))
+  readonly run = async (name: ScriptName, ...args: Arguments): Promise<unknown> => {
+    const lua = textOf(mutexScripts[name], { cluster: false, inboxes: this.inbox, tokenMemory: MEMORY })
+    const { all: names } = name === 'renew' ? renewed(this.lock) : this.#names
+    const argv = argvOf(args)
     const time = `redis.call('HMGET', '${this.#time}', 'seconds', 'micros')`
     const call = `${name} ${argv.join(' ')}`
     const text = lua.replaceAll("redis.call('TIME')", time)
     const reply = await this.#redis.eval(text, names.length + 1, ...names, this.#time, ...argv)
     expect(this.#memory.evalTwice(lua, names, argv), call).toEqual(reply)
-    const there = await this.#redis.eval(DUMP, this.#all.length, ...this.#all)
-    expect(unordered(this.#memory.eval(DUMP, this.#all, [])), `after ${call}`).toEqual(unordered(there))
+    const there = await this.#redis.eval(DUMP, this.#names.all.length, ...this.#names.all)
+    expect(unordered(this.#memory.eval(DUMP, this.#names.all, [])), `after ${call}`).toEqual(unordered(there))
     this.given.push(`${name} ${typeof reply === 'string' ? reply.split(' ', 1) : (reply as string[])[0]}`)
     return reply
   }
 
   async clean(): Promise<void> {
-    await this.#redis.del(...this.#all, this.#time)
+    await this.#redis.del(...this.#names.all, this.#time)
   }
 }
 
 /** Returns the arguments as text, up to the first one that is undefined. */
-function argvOf(values: readonly unknown[]): string[] {
+function argvOf(values: Arguments): string[] {
   const end = values.indexOf(undefined)
-  return values
-    .slice(0, end < 0 ? values.length : end)
-    .flatMap(value => value as string[])
-    .map(String)
+  return values.slice(0, end < 0 ? values.length : end).map(String)
 }
 
 /** Removes the order of hash fields from a dump, because the order may differ. */
@@ -162,59 +155,46 @@ class Sequence {
       case 0:
       case 1:
       case 2:
-        return this.#acquire({
-          claim,
-          mode: random.pick([undefined, undefined, undefined, 'queue', 'queue', '0', '2']),
-          floor: undefined,
-          returned: undefined,
-        })
+        return this.#acquire(claim, random.pick([undefined, undefined, undefined, 'queue', 'queue', '0', '2']))
       case 11: {
         const floor = (random.chance(0.5) ? token : pair.clock.micros) + random.int(-5_000, 5_000)
-        return this.#acquire({
+        return this.#acquire(
           claim,
-          mode: random.pick(['try', 'queue', 'raise', 'same', 'place']),
-          floor: Math.max(floor, pair.clock.micros - 60_000_000),
-          returned: random.pick([undefined, token]),
-        })
+          random.pick(['try', 'queue', 'raise', 'same', 'place']),
+          Math.max(floor, pair.clock.micros - 60_000_000),
+          random.pick([undefined, token]),
+        )
       }
       case 3:
       case 4: {
         const used = random.chance(0.5) ? token + random.int(0, 1_000) : undefined
         const ours = random.chance(0.7) ? this.#granted.id || id : id
         const kept = random.chance(0.5)
-        await pair.run('release', { id: ours, used: kept ? (used ?? 0) : used, minHold: kept ? 1 : undefined })
+        await pair.run('release', ours, kept ? (used ?? 0) : used, kept ? 1 : undefined)
         return
       }
       case 5:
-        await pair.run('renew', { asked: [id, token + random.int(-1, 1), random.pick([0, 100, 3_000])] })
+        await pair.run('renew', id, token + random.int(-1, 1), random.pick([0, 100, 3_000]))
         return
       case 6:
         return this.#leave()
       case 7:
-        await pair.run('forceRelease', {
-          request: random.int(1, 9),
-          only: random.pick([undefined, this.#granted.id, id]),
-        })
+        await pair.run('forceRelease', random.int(1, 9), random.pick([undefined, this.#granted.id, id]))
         return
       case 8: {
         const text = this.#granted.id + claim.slice(28)
-        await pair.run('pass', {
-          id: this.#granted.id,
-          claim: text,
-          issued: token + random.int(0, 1_000),
-          lease,
-        })
+        await pair.run('pass', this.#granted.id, text, token + random.int(0, 1_000), lease)
         return
       }
       case 9:
-        await pair.run('sweep', {})
+        await pair.run('sweep')
         return
       default: {
         const mates = this.#callers.filter(other => other.id.startsWith(id.slice(0, 12)) && this.#tickets.has(other.id))
         const waiters = mates.flatMap(mate => [mate.claim, this.#tickets.get(mate.id)!])
-        if (waiters.length > 0) await pair.run('tend', { ttl: TTL, waiters })
-        const page = { most: random.pick([undefined, 3]), ticket: token, behind: claim }
-        await pair.run('inspect', random.chance(0.5) ? page : { ...page, ticket: undefined, behind: undefined })
+        if (waiters.length > 0) await pair.run('tend', TTL, ...waiters)
+        const most = random.pick([undefined, 3])
+        await (random.chance(0.5) ? pair.run('inspect', most, token, claim) : pair.run('inspect', most))
       }
     }
   }
@@ -224,15 +204,15 @@ class Sequence {
     const waiting = this.#callers.filter(({ id }) => this.#tickets.has(id))
     const { id, claim } = random.pick(waiting.length > 0 && random.chance(0.7) ? waiting : this.#callers)
     const entry = random.chance(0.8) ? claim : undefined
-    await this.#pair.run('leave', { id, entry })
+    await this.#pair.run('leave', id, entry)
   }
 
-  async #acquire(args: ArgsOf<typeof scripts.acquire>): Promise<void> {
-    const reply = (await this.#pair.run('acquire', args)) as string
-    const id = String(args.claim).slice(0, 28)
+  async #acquire(claim: string, mode?: string, floor?: number, returned?: number): Promise<void> {
+    const reply = (await this.#pair.run('acquire', claim, mode, floor, returned)) as string
+    const id = claim.slice(0, 28)
     const [status, token, , third] = reply.split(' ')
     if (status !== 'refused' && status !== 'absent') this.#granted = { id, token: Number(token) }
-    else if (args.mode === 'queue') this.#tickets.set(id, third!)
+    else if (mode === 'queue') this.#tickets.set(id, third!)
   }
 }
 
@@ -263,7 +243,8 @@ test('random calls lead to the same replies, messages and keys as on a real serv
     for (const reply of pair.given) given.add(reply)
   }
   // The next test covers the reply `unfinished`, which a script gives if one call cannot pass over all dead waiters.
-  const promised = Object.entries(replies).flatMap(([name, words]) => words.map(word => `${name} ${word}`))
+  const { scripts } = unitsOf(new URL('../../../lua/', import.meta.url), ['mutex', 'permits'])
+  const promised = scripts[0]!.flatMap(({ name, replies }) => replies.map(word => `${camel(name)} ${word}`))
   expect([...given].sort()).toEqual(promised.filter(reply => !reply.endsWith('unfinished')).sort())
 })
 
@@ -274,16 +255,16 @@ test('replies agree even if one call cannot pass all dead waiters', async () => 
   const claimOf = (id: string) => encodeClaim({ id, owner: id, label: 'a label', lease: 400, headStart: 0 }, TTL)
   const crowd = Array.from({ length: 500 }, (_, i) => clients[2]! + String(i).padStart(16, '_'))
   const finders: Record<string, (pair: Pair, ticket: string) => Promise<unknown>> = {
-    release: ({ run }) => run('release', { id: holder, used: undefined, minHold: undefined }),
-    leave: ({ run }) => run('leave', { id: holder, entry: undefined }),
-    forceRelease: ({ run }) => run('forceRelease', { request: 'x', only: undefined }),
+    release: ({ run }) => run('release', holder),
+    leave: ({ run }) => run('leave', holder),
+    forceRelease: ({ run }) => run('forceRelease', 'x'),
     async acquire({ run, pass }) {
       await pass(500)
-      return run('acquire', { claim: claimOf(heir), mode: 'queue', floor: undefined, returned: undefined })
+      return run('acquire', claimOf(heir), 'queue')
     },
     async tend({ run, pass }, ticket) {
       await pass(500)
-      return run('tend', { ttl: TTL, waiters: [claimOf(heir), ticket] })
+      return run('tend', TTL, claimOf(heir), ticket)
     },
   }
   for (const find of Object.values(finders)) {
@@ -291,14 +272,14 @@ test('replies agree even if one call cannot pass all dead waiters', async () => 
     const { clock, run, pass } = pair
     await ear.subscribe(...pair.channels(heardOf))
     await pass(1)
-    await run('acquire', { claim: claimOf(holder), mode: undefined, floor: undefined, returned: undefined })
+    await run('acquire', claimOf(holder))
     const waiters = crowd.flatMap((id, i) => [claimOf(id), clock.micros + i])
-    await run('tend', { ttl: TTL, waiters })
-    const queued = await run('acquire', { claim: claimOf(heir), mode: 'queue', floor: undefined, returned: undefined })
+    await run('tend', TTL, ...waiters)
+    const queued = await run('acquire', claimOf(heir), 'queue')
     expect([await find(pair, String(queued).split(' ')[3]!)].flat()).toEqual(['unfinished'])
-    expect(await run('sweep', {})).toBe('unfinished')
-    expect(await run('sweep', {})).toBe('swept')
-    expect(await run('release', { id: heir, used: undefined, minHold: undefined })).toMatch(/^released/)
+    expect(await run('sweep')).toBe('unfinished')
+    expect(await run('sweep')).toBe('swept')
+    expect(await run('release', heir)).toMatch(/^released/)
     await pair.clean()
   }
 })
@@ -309,31 +290,21 @@ test.each([
 ])('Lua 5.4 also runs what the simulation does not call: long queues of a $kind.name', ({ kind, ended }) => {
   const memory = new FakeRedis({ micros: 1_750_000_000_123_456 }, () => 0)
   const space = new Namespace('lock:', false)
-  const keys = kind === semaphore ? new Keys(space, semaphore) : new Keys(space, writing)
-  const names: Record<string, string> = { ...keys.of('k') }
-  const scripts: ScriptSet = kind.scripts
-  const run = (name: string, args: Record<string, unknown>) => {
-    const script = scripts[name]!
-    const lua = textOf(script, { cluster: false, inboxes: 'lock:inbox:', tokenMemory: MEMORY })
-    const values = argvOf(script.args.map(arg => args[arg]))
-    return [
-      memory.evalTwice(
-        lua,
-        script.keys.map(key => names[key]!),
-        values,
-      ),
-    ].flat()
+  const { all } = new Keys(space, kind).of('k')
+  const run = (name: keyof typeof kind.scripts, ...args: Arguments) => {
+    const lua = textOf(kind.scripts[name], { cluster: false, inboxes: 'lock:inbox:', tokenMemory: MEMORY })
+    return [memory.evalTwice(lua, all, argvOf(args))].flat()
   }
   const claims = Array.from({ length: 501 }, (_, i) => {
     const id = `${clients[i % 3]}${String(i).padStart(16, '_')}`
     const wants = kind === semaphore ? '1/1' : '1000000000/1000000000'
     return encodeClaim({ id, owner: id, label: 'a label', lease: 400, headStart: 0, wants }, TTL)
   })
-  expect(run('acquire', { claim: claims[0] })[0]).toMatch(/^granted/)
-  run('tend', { ttl: TTL, waiters: claims.slice(1).flatMap((claim, i) => [claim, 1_750_000_000_000_000 + i]) })
-  const [live, , page] = run('inspect', { most: 3, after: '' }).slice(3) as [string[], unknown, string[]]
+  expect(run('acquire', claims[0])[0]).toMatch(/^granted/)
+  run('tend', TTL, ...claims.slice(1).flatMap((claim, i) => [claim, 1_750_000_000_000_000 + i]))
+  const [live, , page] = run('inspect', 3, '').slice(3) as [string[], unknown, string[]]
   expect([live.length, page.length]).toEqual([2, 6])
   const [id, deadline] = live
-  expect(run('inspect', { most: 3, after: `${deadline} ${id}`, ticket: page[5], behind: page[4] })[5]).toHaveLength(6)
-  expect([run('forceRelease', { request: 'x' }), run('sweep', {}), run('sweep', {})].flat()).toEqual(ended)
+  expect(run('inspect', 3, `${deadline} ${id}`, page[5], page[4])[5]).toHaveLength(6)
+  expect([run('forceRelease', 'x'), run('sweep'), run('sweep')].flat()).toEqual(ended)
 })

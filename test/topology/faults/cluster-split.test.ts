@@ -68,7 +68,7 @@ async function valuesOf({ names }: Stage, redis: Cluster | Node['redis']): Promi
 // becomes `if false then return end` in lua/mutex/renew.lua, for the same reason.  It also fails if `if (all && (least
 // === count || refusal.includes('non local key'))) return false` becomes `if (all) return false` in
 // src/redis/scripts.ts: a lock without a queue cannot be renewed or released while its slot moves.  It also fails if
-// `settings.cluster ? script.keys` becomes `false ? script.keys` in src/redis/scripts.ts: a script that empties a key
+// `of.cluster ? suffixes` becomes `false ? suffixes` in src/redis/keys.ts: a script that empties a key
 // fails in the middle. A waiter has then received the message that it is granted the lock, but the grant is not
 // recorded, and the next waiter is admitted as well.  It also fails if `popped and redis.pcall('ZPOPMIN', s.queue)`
 // becomes `false` in lua/holder.lua: the script fails in the middle if the only waiter is dead.  It also fails if `'non

@@ -5,6 +5,7 @@ import { mutex } from '../../../src/kinds/mutex/mutex.ts'
 import { newClientId } from '../../../src/redis/ids.ts'
 import { type Executor, Scripts } from '../../../src/redis/scripts.ts'
 import { newHoldId } from '../../kit/ids.ts'
+import { renewed } from '../../kit/names.ts'
 import type { Node } from '../../kit/topologies/redis-cluster.ts'
 import { again, type Caller, caller } from '../../lua/callers.ts'
 import { TestLock, WAITER } from '../../lua/test-lock.ts'
@@ -111,11 +112,8 @@ const calls: Readonly<Record<string, (stage: MutexStage) => Promise<unknown>>> =
     return (await lock.release(inner)).status
   },
   async renew({ lock, holder, inner, token }) {
-    const { lock: name, deadlines } = lock.names
     const asked = (await Promise.all(
-      [holder, inner].map(({ id }) =>
-        lock.scripts.run('renew', { keys: [name, deadlines] }, { asked: [id, token, LEASE] }),
-      ),
+      [holder, inner].map(({ id }) => lock.scripts.run('renew', renewed(lock.names.lock), [id, token, LEASE])),
     )) as { values: unknown[] }[]
     return asked.map(({ values }) => typeof values[0])
   },
@@ -133,8 +131,7 @@ const calls: Readonly<Record<string, (stage: MutexStage) => Promise<unknown>>> =
   forceRelease: ({ lock }) => lock.forceRelease(newHoldId(newClientId())),
   sweep: ({ lock }) => lock.sweep(),
   async inspect({ lock }) {
-    const args = { most: 10, ticket: undefined, behind: undefined }
-    const { values } = await lock.scripts.run('inspect', lock.names, args)
+    const { values } = await lock.scripts.run('inspect', lock.keys, [10])
     const [, , live, page, deadlines] = values as [string, string, number | null, string[], string[]]
     return [live, page.length, deadlines.length]
   },
