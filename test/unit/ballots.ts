@@ -3,7 +3,7 @@ import type { Clock } from '../../src/clock.ts'
 import { Ballots } from '../../src/compose/quorum/ballots.ts'
 import { Floor } from '../../src/compose/quorum/eligibility.ts'
 import { QuorumKind } from '../../src/compose/quorum/kind.ts'
-import type { Place } from '../../src/compose/quorum/member.ts'
+import type { Electorate } from '../../src/compose/quorum/round.ts'
 import { Waiters } from '../../src/compose/quorum/waiters.ts'
 
 /** A server that is connected, and whose votes count. */
@@ -17,13 +17,17 @@ export const member = {
 }
 
 /**
- * `places` are fake servers that the test has made. The floor never reads the servers' clocks, so the client knows no
- * server's time of day.
+ * `places` are fake servers that the test has made, with the fake mutex on each. The floor never reads the servers' clocks,
+ * so the client knows no server's time of day.
  */
-export function quorumOver(places: readonly unknown[], clock: Clock) {
+export function quorumOver(places: readonly { member: object; kind?: object; vote?: unknown }[], clock: Clock) {
   const now = () => clock.now()
   const floor = new Floor(now, places.length, () => {})
-  const ballots = new Ballots(places as readonly Place[], clock, 9_000, {
+  const members = places.map(({ member, kind, vote }, index) =>
+    Object.assign(Object.create(member), { index, kind: { ...kind, vote } }),
+  )
+  const of: Electorate = { members, majority: Math.floor(places.length / 2) + 1, clock }
+  const ballots = new Ballots(of, 9_000, {
     won: () => {},
     denied: () => {},
     waits: ballot => waiters.hope(ballot),

@@ -26,3 +26,30 @@ test('I4: the answers of a majority decide, whatever a slow server does', async 
   // No time passes.
   expect(await now(answer)).toMatchObject({ granted: true, token: 1_000 })
 })
+
+/** Server 0 has voted, and the others count only when most of the lease of its vote has passed. */
+// This test fails if `return waits ? await this.#refreshed(ballot, attempted) : attempted` becomes `return attempted` in
+// src/compose/quorum/kind.ts: the caller gets a lease that is nearly over.
+test('I8: a grant that had to wait until servers counted is renewed before the caller gets it', async () => {
+  const clock = new FakeClock()
+  const later: (() => void)[] = []
+  const young = {
+    ...member,
+    counts: false,
+    whenReady: (_: object, _wanted: string, turn: () => void) => later.push(turn),
+  }
+  const places = [member, young, young].map(member => ({
+    member,
+    kind: { renew: async () => [clock.now() + claim.lease] },
+    vote: async () => ({ granted: true, token: 1_000, deadline: clock.now() + claim.lease, via: 'immediate' }),
+  }))
+  const { kind } = quorumOver(places, clock)
+  const answer = new Promise<Granted | Refused>((done, failed) =>
+    kind.attempt(claim, 'try', 0, false, { done, failed }),
+  )
+  await clock.advance(500)
+  young.counts = true
+  for (const turn of later) turn()
+  const { deadline } = (await now(answer)) as Granted
+  expect(deadline - clock.now()).toBeGreaterThan(0.9 * claim.lease)
+})

@@ -35,10 +35,10 @@ test('I5: another attempt waits for the leave, though a server that had refused 
   const { ballots } = quorumOver(places, clock)
   const ballot = ballots.of(claim)
   const granted = { granted: true, token: 1_000, deadline: clock.now() + 30_000, via: 'immediate' } as const
-  for (const server of [1, 2]) ballots.voted(ballot, server, granted)
+  for (const server of [1, 2]) ballots.voted(ballot.seats[server]!, granted)
   const ended = ballots.end(ballot)
   const again = ballots.of(claim)
-  for (const server of places.keys()) ballots.ask(again, server, 'try', 0)
+  for (const server of places.keys()) ballots.ask(again.seats[server]!, 'try', 0)
   expect(sent).toEqual(['leave 1', 'leave 2', 'vote 0'])
   for (const answered of left) answered()
   await ended
@@ -50,7 +50,7 @@ test('I5: another attempt waits for the leave, though a server that had refused 
  * A request is under way when the connection is lost. It is sent again on the next one, before the client knows that the
  * server was restarted meanwhile, and the server votes.
  */
-// This test fails if `return !ballot.granted && !(this` becomes `return ballot.over && !(this` in
+// This test fails if `return !ballot.granted && !member.counts` becomes `return ballot.over && !member.counts` in
 // src/compose/quorum/ballots.ts.
 test('I1, I2: a vote of a server that does not count is given back, and the server is asked again when it does', async () => {
   const clock = new FakeClock()
@@ -68,7 +68,7 @@ test('I1, I2: a vote of a server that does not count is given back, and the serv
   let later = () => {}
   const { ballots } = quorumOver(places, clock)
   const ballot = ballots.of(claim)
-  ballots.ask(ballot, 0, 'try', 0)
+  ballots.ask(ballot.seats[0]!, 'try', 0)
   server.whenReady = (_, _wanted, turn) => {
     later = turn
   }
@@ -91,7 +91,7 @@ test('I2: a waiter that is queued by a server that does not count leaves it', ()
   }))
   const { ballots } = quorumOver(places, new FakeClock())
   const ballot = ballots.of(claim)
-  for (const i of places.keys()) ballots.refused(ballot, i, { sent: 0, clock: 0 }, 1)
+  for (const i of places.keys()) ballots.refused(ballot.seats[i]!, { sent: 0, clock: 0 }, 1)
   ballots.changed(ballot)
   expect(sent).toEqual(['leave 0'])
 })

@@ -38,7 +38,7 @@ function scene() {
   const granted = (token: number): Granted => ({ granted: true, token, deadline: clock.now() + 30_000, via: 'handoff' })
   const said = { sent: clock.now(), clock: OLD - 1, ttl: 0 }
   const refused: Refused = { ...said, granted: false, position: 1, ticket: '9', holder: undefined }
-  for (const server of places.keys()) ballots.refused(ballot, server, refused, 1)
+  for (const server of places.keys()) ballots.refused(ballot.seats[server]!, refused, 1)
   const beat = (waiter: Granted) => beats.shift()!({ ...said, holder: { label: '', since: 0 }, waiters: [waiter] })
   return { clock, ballots, waiters, ballot, granted, refused, asked, answers, beat }
 }
@@ -51,11 +51,11 @@ function scene() {
  */
 test('I2, I5: the late message of a grant does not replace a vote that has received a larger token since', () => {
   const { ballots, waiters, ballot, granted, asked } = scene()
-  ballots.voted(ballot, 0, granted(AGREED))
-  ballots.voted(ballot, 1, granted(OLD))
+  ballots.voted(ballot.seats[0]!, granted(AGREED))
+  ballots.voted(ballot.seats[1]!, granted(OLD))
   ballots.changed(ballot)
   expect(asked).toEqual(['raise 1'])
-  ballots.voted(ballot, 1, granted(AGREED))
+  ballots.voted(ballot.seats[1]!, granted(AGREED))
   ballots.changed(ballot)
   expect(ballot.granted?.token).toBe(AGREED)
   expect(waiters.announced(1, claim.id, OLD, 'handoff')).toBe(true)
@@ -64,11 +64,11 @@ test('I2, I5: the late message of a grant does not replace a vote that has recei
 
 test('I2, I5: nor one whose token was lowered since to that of the majority', () => {
   const { ballots, waiters, ballot, granted } = scene()
-  for (const server of [0, 1]) ballots.voted(ballot, server, granted(OLD))
+  for (const server of [0, 1]) ballots.voted(ballot.seats[server]!, granted(OLD))
   ballots.changed(ballot)
   expect(ballot.granted?.token).toBe(OLD)
-  ballots.voted(ballot, 2, granted(AGREED))
-  ballots.voted(ballot, 2, granted(OLD))
+  ballots.voted(ballot.seats[2]!, granted(AGREED))
+  ballots.voted(ballot.seats[2]!, granted(OLD))
   expect(waiters.announced(2, claim.id, AGREED, 'handoff')).toBe(true)
   expect(ballot.votes()).toHaveLength(3)
 })
@@ -80,7 +80,7 @@ test('I2, I5: nor one whose token was lowered since to that of the majority', ()
 test('I4: a message with a small token makes the client ask a server whose vote is gone', () => {
   const { ballots, waiters, ballot, granted, asked } = scene()
   ballot.ticket = '1'
-  ballots.voted(ballot, 1, granted(AGREED))
+  ballots.voted(ballot.seats[1]!, granted(AGREED))
   ballots.taken(1, claim.id, AGREED)
   expect(waiters.announced(1, claim.id, OLD, 'handoff')).toBe(true)
   expect(asked).toEqual(['tend 1'])
@@ -89,13 +89,13 @@ test('I4: a message with a small token makes the client ask a server whose vote 
 // The message of a forced release and the answer to the request that got the lock come over two connections.
 test('I8: a vote that was taken away before its answer arrived does not count, and a later one does', async () => {
   const { ballots, ballot, granted, answers } = scene()
-  ballots.ask(ballot, 1, 'try', 0)
+  ballots.ask(ballot.seats[1]!, 'try', 0)
   ballots.taken(1, claim.id, OLD)
   answers[0]!(granted(OLD))
   await settled()
   expect(ballot.votes()).toEqual([])
   ballots.taken(1, claim.id, AGREED)
-  ballots.ask(ballot, 1, 'try', 0)
+  ballots.ask(ballot.seats[1]!, 'try', 0)
   answers[1]!(granted(AGREED))
   await settled()
   expect(ballot.votes()).toHaveLength(1)
@@ -108,10 +108,10 @@ test('I8: a vote that was taken away before its answer arrived does not count, a
  */
 test('I2: the `via` of a vote changes only if the server votes anew', () => {
   const { ballots, ballot, granted } = scene()
-  ballots.voted(ballot, 0, granted(OLD))
-  ballots.voted(ballot, 0, { ...granted(OLD), via: 'reentry' })
+  ballots.voted(ballot.seats[0]!, granted(OLD))
+  ballots.voted(ballot.seats[0]!, { ...granted(OLD), via: 'reentry' })
   expect(ballot.seats[0]!.vote!.via).toBe('handoff')
-  ballots.voted(ballot, 0, { ...granted(AGREED), via: 'reentry' })
+  ballots.voted(ballot.seats[0]!, { ...granted(AGREED), via: 'reentry' })
   expect(ballot.seats[0]!.vote!.via).toBe('reentry')
 })
 
@@ -126,14 +126,14 @@ test('I3, I4: a waiter with different tickets tells the latest to each server, a
   ballot.ticket = String(late)
   ballots.changed(ballot)
   expect(asked).toEqual([`place 0 ${late} `])
-  ballots.voted(ballot, 1, granted(AGREED))
+  ballots.voted(ballot.seats[1]!, granted(AGREED))
   ballots.changed(ballot)
   expect(asked).toHaveLength(1)
 
   const other = scene()
   for (const [server, ticket] of [early, late].entries()) other.ballot.seats[server]!.ticket = ticket
   other.ballot.ticket = String(late)
-  other.ballots.voted(other.ballot, 0, granted(OLD))
+  other.ballots.voted(other.ballot.seats[0]!, granted(OLD))
   other.ballots.changed(other.ballot)
   expect(other.asked).toEqual([`place 0 ${late} ${OLD}`])
   expect(other.ballot.votes()).toEqual([])
@@ -148,9 +148,9 @@ test('I3, I4: a waiter with different tickets tells the latest to each server, a
 test('I1, I2, I5: a server gets the next request of a claim when it has answered the one before', async () => {
   const { clock, ballots, waiters, ballot, granted, asked, answers, beat } = scene()
   ballot.ticket = '9'
-  ballots.voted(ballot, 1, granted(OLD))
-  waiters.lookSoon(ballot, 1)
-  ballots.ask(ballot, 1, 'raise', AGREED)
+  ballots.voted(ballot.seats[1]!, granted(OLD))
+  waiters.lookSoon(ballot.seats[1]!)
+  ballots.ask(ballot.seats[1]!, 'raise', AGREED)
   await clock.advance(1)
   expect(asked).toEqual(['tend 1'])
   beat(granted(OLD))
@@ -179,7 +179,7 @@ test('I5: a call is not granted with a smaller token than servers are to write f
     ballots.of({ key: 'k', id, owner: 'me', label: '', lease: 600, headStart: 0 }),
   )
   const votes = (ballot: typeof first, server: number, token: number) =>
-    ballots.voted(ballot!, server, { granted: true, token, deadline: clock.now() + 600, via: 'immediate' })
+    ballots.voted(ballot!.seats[server]!, { granted: true, token, deadline: clock.now() + 600, via: 'immediate' })
   votes(first, 0, 1_000)
   votes(first, 1, 2_000)
   ballots.changed(first!)

@@ -33,7 +33,7 @@ test('I5: the reply to a renewal does not make the client take back a hold that 
   const { ballots, kind } = quorumOver(places, clock)
   const ballot = ballots.of(claim)
   for (const server of places.keys()) {
-    ballots.voted(ballot, server, { granted: true, token: 1_000, deadline: clock.now() + 600, via: 'immediate' })
+    ballots.voted(ballot.seats[server]!, { granted: true, token: 1_000, deadline: clock.now() + 600, via: 'immediate' })
   }
   ballots.changed(ballot)
   kind.renew([{ hold, token: 1_000, ms: 600 }])

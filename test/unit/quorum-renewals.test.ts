@@ -27,7 +27,7 @@ function votedDifferently() {
   const { ballots, kind } = quorumOver(places, clock)
   const ballot = ballots.of(claim)
   const voted = (server: number, token: number) =>
-    ballots.voted(ballot, server, { granted: true, token, deadline: clock.now() + 600, via: 'immediate' })
+    ballots.voted(ballot.seats[server]!, { granted: true, token, deadline: clock.now() + 600, via: 'immediate' })
   for (const server of [0, 1]) voted(server, 2_000)
   ballots.changed(ballot)
   voted(2, 1_000)
@@ -66,7 +66,7 @@ test('I1 I8: the remaining votes of a lost hold are given back only after the ho
   const { ballots, kind } = quorumOver(places, clock)
   const ballot = ballots.of(claim)
   for (const server of places.keys()) {
-    ballots.voted(ballot, server, { granted: true, token: 1_000, deadline: clock.now() + 600, via: 'immediate' })
+    ballots.voted(ballot.seats[server]!, { granted: true, token: 1_000, deadline: clock.now() + 600, via: 'immediate' })
   }
   ballots.changed(ballot)
   // Let 1 ms pass, so that the answers to the renewal come later than the votes.
@@ -118,8 +118,8 @@ function votedByTwo(asked: boolean) {
   const { ballots, kind } = quorumOver(places, clock)
   const ballot = ballots.of(claim)
   const vote = (): Granted => ({ granted: true, token: 1_000, deadline: clock.now() + 600, via: 'immediate' })
-  if (asked) ballots.ask(ballot, 2, 'try', 0)
-  for (const server of [0, 1]) ballots.voted(ballot, server, vote())
+  if (asked) ballots.ask(ballot.seats[2]!, 'try', 0)
+  for (const server of [0, 1]) ballots.voted(ballot.seats[server]!, vote())
   ballots.changed(ballot)
   const renewing = kind.renew([{ hold, token: 1_000, ms: 20_000 }])
   return { clock, renewing, renewals, votes, vote: () => votes.shift()!(vote()) }
@@ -171,7 +171,7 @@ test('I8: if all servers have answered, and a vote has come meanwhile, they are 
   const { ballots, kind } = quorumOver(places, clock)
   const ballot = ballots.of(claim)
   const votes = (server: number) =>
-    ballots.voted(ballot, server, { granted: true, token: 1_000, deadline: clock.now() + 600, via: 'immediate' })
+    ballots.voted(ballot.seats[server]!, { granted: true, token: 1_000, deadline: clock.now() + 600, via: 'immediate' })
   for (const server of [0, 1]) votes(server)
   ballots.changed(ballot)
   clock.block(1)

@@ -1,7 +1,5 @@
 /** Tests the heartbeat of waiters on a quorum, with fake servers that answer when the test says so. */
 import { expect, test } from 'vitest'
-import type { Place } from '../../src/compose/quorum/member.ts'
-
 import type { Claim, HeartbeatReply } from '../../src/kind.ts'
 import { member, quorumOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
@@ -23,13 +21,13 @@ class FakeServer {
     this.#clock = clock
   }
 
-  get place(): Place {
+  get place() {
     const tended = (): HeartbeatReply => {
       this.looks += 1
       const sent = this.#clock.now()
       return { sent, ttl: 20_000, holder: { label: 'holder', since: sent }, clock: 0, waiters: [3] }
     }
-    const parts = {
+    return {
       member,
       kind: {
         tend: async () => tended(),
@@ -49,7 +47,6 @@ class FakeServer {
         clock: 0,
       }),
     }
-    return parts as unknown as Place
   }
 }
 
@@ -62,7 +59,7 @@ async function takenBack() {
     clock,
   )
   const ballot = ballots.of(claim)
-  for (const i of servers.keys()) ballots.ask(ballot, i, 'queue', 0)
+  for (const i of servers.keys()) ballots.ask(ballot.seats[i]!, 'queue', 0)
   await clock.advance(0)
   const ended = ballots.end(ballot)
   ended.catch(() => {})

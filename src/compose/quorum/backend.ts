@@ -9,8 +9,7 @@
 import type { Backend, Made } from '../../backend.ts'
 import type { Clock, Timer } from '../../clock.ts'
 import { LockArgumentError, LockConnectionError, LockError } from '../../errors.ts'
-import type { Channel, Channels, KindDefinition, VotingKind } from '../../kind.ts'
-import type { LockState } from '../../kinds/state.ts'
+import type { Channel, Channels, KindDefinition } from '../../kind.ts'
 import { addressOf } from '../../redis/address.ts'
 import type { RedisSource } from '../../redis/clients.ts'
 import { type Ids, randomIds } from '../../redis/ids.ts'
@@ -21,7 +20,7 @@ import type { Settings } from '../../settings.ts'
 import { Ballots } from './ballots.ts'
 import { Eligibility, Floor } from './eligibility.ts'
 import { QuorumKind } from './kind.ts'
-import { kindOf, Member, noMajority, type Place } from './member.ts'
+import { kindOf, Member, noMajority } from './member.ts'
 import { type Electorate, majorityOf, Round } from './round.ts'
 import { Waiters } from './waiters.ts'
 
@@ -33,16 +32,12 @@ export class Quorum implements Backend, Electorate {
   readonly members: readonly Member[]
   readonly majority: number
   readonly clock: Clock
-  readonly #settings: Settings
   readonly #listener: LinkListener
   readonly #floor: Floor
   readonly #openings: Openings
-  /**
-   * The ballots of the first `Kind` that `make` returned. The client takes locks only with this `Kind`. A `Kind` that
-   * is made later only inspects locks.
-   */
-  #ballots: Ballots | undefined
-  #waiters: Waiters | undefined
+  readonly #ballots: Ballots
+  readonly #waiters: Waiters
+  readonly #kind: QuorumKind
   /** Whether a majority of the servers was up at the latest call of `#changed`. */
   #whole: boolean | undefined
   #reported = false
@@ -58,7 +53,6 @@ export class Quorum implements Backend, Electorate {
     const now = () => clock.now()
     this.ids = ids
     this.clock = clock
-    this.#settings = settings
     this.#listener = listener
     this.majority = Math.floor(sources.length / 2) + 1
     this.#floor = new Floor(now, sources.length, () => this.#readClocks())
@@ -80,6 +74,16 @@ export class Quorum implements Backend, Electorate {
       })
       return new Member(i, name, server, eligibility, clock, settings.outageTimeout)
     })
+    this.#ballots = new Ballots(this, settings.waiterTtl, {
+      won: ({ id, key }, grant) => listener.granted(id, grant, this.#keys.of(key).lock),
+      denied: (member, error) => {
+        member.refusal = error
+        this.#tellSoon()
+      },
+      waits: ballot => this.#waiters.hope(ballot),
+    })
+    this.#waiters = new Waiters(this.#ballots)
+    this.#kind = new QuorumKind(this.#ballots, this.#waiters, this.#floor, settings)
   }
 
   get inboxPerLock(): boolean {
@@ -114,7 +118,7 @@ export class Quorum implements Backend, Electorate {
   }
 
   async rest(): Promise<void> {
-    await this.#ballots?.rest()
+    await this.#ballots.rest()
   }
 
   together(): void {
@@ -122,31 +126,21 @@ export class Quorum implements Backend, Electorate {
   }
 
   make<State, S>(kind: KindDefinition<State, S>, warn: (error: LockError) => void): Made<State> {
-    const places = this.members.map((member): Place => {
-      const made = member.server.make(kind, warn) as unknown as Made<LockState>
-      const voting = made.kind as Partial<VotingKind>
-      if (!voting.vote)
-        throw new LockArgumentError('kind', kind.name, 'a mutex, the only kind of lock that a quorum has so far')
-      return { member, vote: voting.vote.bind(made.kind), kind: made.kind, keys: made.keys }
-    })
-    const { keys } = places[0]!
-    const ballots = new Ballots(places, this.clock, this.#settings.waiterTtl, {
-      won: ({ id, key }, grant) => this.#listener.granted(id, grant, keys.of(key).lock),
-      denied: (i, error) => {
-        ;(this.members[i] as Member).refusal = error
-        this.#tellSoon()
-      },
-      waits: ballot => waiters.hope(ballot),
-    })
-    const waiters = new Waiters(ballots)
-    const made = new QuorumKind(ballots, waiters, this.#floor, this.#settings)
-    this.#ballots ??= ballots
-    this.#waiters ??= waiters
-    return { keys, kind: made as unknown as Made<State>['kind'] }
+    if (kind.name !== '')
+      throw new LockArgumentError('kind', kind.name, 'a mutex, the only kind of lock that a quorum has so far')
+    for (const member of this.members) {
+      if (!member.keys) Object.assign(member, member.server.make(kind, warn))
+    }
+    return { keys: this.#keys, kind: this.#kind as unknown as Made<State>['kind'] }
+  }
+
+  /** The names of the locks on the first server, which are those that the session uses. */
+  get #keys(): Keys {
+    return this.members[0]!.keys as Keys
   }
 
   channels(keys: Keys): Channels {
-    const each = this.members.map(({ server }, i) => server.channels(this.#keysOf(i) ?? keys))
+    const each = this.members.map(member => member.server.channels(member.keys ?? keys))
     const isSubscribed = (key: string, channel: Channel) =>
       each.filter(channels => channels.isSubscribed(key, channel)).length >= this.majority
     return {
@@ -163,11 +157,9 @@ export class Quorum implements Backend, Electorate {
 
   async *list(kinds: readonly Keys[], pattern: string): AsyncGenerator<[kind: number, key: string][], void, undefined> {
     const round = new Round(this, { verdict: () => 'open' })
-    const lists = this.members.map(({ server }, i) => {
-      const pages = server.list(
-        kinds.map(keys => this.#keysOf(i) ?? keys),
-        pattern,
-      )
+    const lists = this.members.map((member, i) => {
+      const its = kinds.map(keys => member.keys ?? keys)
+      const pages = member.server.list(its, pattern)
       const list = { pages, first: undefined as ReturnType<typeof pages.next> | undefined }
       round.ask(i, 'answer', () => {
         list.first = pages.next()
@@ -202,7 +194,7 @@ export class Quorum implements Backend, Electorate {
       read.then(
         ([seconds, micros]) => {
           this.#floor.reading(index, Number(seconds) * 1e6 + Number(micros), sent)
-          this.#ballots?.reconsider()
+          this.#ballots.reconsider()
         },
         // A failed reading is ignored. While no clock has been read, a grant takes a second round trip (floor.ts).
         () => {},
@@ -210,18 +202,13 @@ export class Quorum implements Backend, Electorate {
     }
   }
 
-  #keysOf(server: number): Keys | undefined {
-    return this.#ballots?.places[server]?.keys
-  }
-
   /**
-   * Translates `lock`, the name of a lock on the server with the number `server`. Returns the name of the same lock on
-   * the first server, because session.ts uses only the names on the first server. Returns undefined if `lock` is not
-   * the name of a lock of this kind.
+   * Translates `lock`, the name of a lock on a server. Returns the name of the same lock on the first server, because
+   * session.ts uses only the names there. Returns undefined if `lock` is not the name of a lock of this kind.
    */
   #nameOf(server: number, lock: string): string | undefined {
-    const key = this.#keysOf(server)?.keyOf(lock)
-    return key === undefined ? undefined : this.#keysOf(0)?.of(key).lock
+    const key = this.members[server]?.keys?.keyOf(lock)
+    return key === undefined ? undefined : this.#keys.of(key).lock
   }
 
   #listenTo(i: number): LinkListener {
@@ -234,13 +221,15 @@ export class Quorum implements Backend, Electorate {
     }
     return {
       granted: (id, { token, via }, lock) => {
-        const { places } = this.#ballots as Ballots
-        if (this.#waiters?.announced(i, id, token, via)) return
-        const key = places[i]?.keys.keyOf(lock)
-        if (key !== undefined) places[i]?.kind.giveBack({ key, id }).catch(() => {})
+        if (this.#waiters.announced(i, id, token, via)) return
+        const key = member().keys?.keyOf(lock)
+        if (key !== undefined)
+          member()
+            .kind.giveBack({ key, id })
+            .catch(() => {})
       },
       lost: (id, token) => {
-        this.#ballots?.taken(i, id, token)
+        this.#ballots.taken(i, id, token)
         listener.lost(id, 0)
       },
       unlocked: (lock, by) => {
@@ -313,7 +302,7 @@ export class Quorum implements Backend, Electorate {
       else if (error && this.#lacking) this.#listener.down(error, false)
     }
     this.#report()
-    this.#ballots?.reconsider()
+    this.#ballots.reconsider()
   }
 
   /** Emits `disconnected` when a majority is no longer available, and `reconnected` when one is available again. */

@@ -19,9 +19,9 @@ import { LockClosedError } from '../../errors.ts'
 import type { Claim, Granted, HeartbeatEntry, HoldName, Refused, Vote, VoteMode } from '../../kind.ts'
 import { isFinal } from '../../redis/refusals.ts'
 import { DRIFT } from './eligibility.ts'
-import type { Member, Place } from './member.ts'
-import { type Electorate, majorityOf } from './round.ts'
-import { Seat, type SeatVote } from './seat.ts'
+import type { Member } from './member.ts'
+import { type Electorate, majorityOf, untilMajority } from './round.ts'
+import { Ballot, type Seat, type SeatVote } from './seat.ts'
 
 /**
  * The pause between two attempts to take a claim back, in ms. It also passes before a server is asked again after its
@@ -31,72 +31,16 @@ const PAUSE = 1_000
 
 export type VoteAnswer = Vote | Error
 
-/** A claim, with its seat at each server. */
-export class Ballot {
-  readonly claim: Claim
-  readonly seats: readonly Seat[]
-  readonly #of: Electorate
-  /** The attempts that wait for the outcome (kind.ts). Each is called after every change. */
-  readonly attempts = new Set<() => void>()
-  /** The grant that the caller receives; undefined while the claim is not granted. */
-  granted: Granted | undefined
-  /** Whether the caller has received the grant. */
-  reported = false
-  /** Whether no caller wants the claim any more. */
-  over = false
-  /** The token that this client is writing to servers, so that a majority has the same token; otherwise undefined. */
-  token: number | undefined
-  /** The largest token that this client has asked servers to write; 0: none. */
-  raised = 0
-  /** The claim's ticket in the servers' queues; undefined: the claim is not queued. */
-  ticket: string | undefined
-  /** How often this client has asked all servers for more votes (waiters.ts). */
-  looks = 0
-
-  constructor(claim: Claim, of: Electorate) {
-    this.claim = claim
-    this.seats = of.members.map(() => new Seat())
-    this.#of = of
-  }
-
-  /**
-   * The time until which a majority has granted the claim, as far as this client knows; 0: no majority has granted it.
-   */
-  get until(): number {
-    const ends = this.votes().map(({ deadline }) => deadline)
-    return untilMajority(ends, this.#of.majority)
-  }
-
-  /** The valid votes for the claim whose leases have not ended. */
-  get live(): SeatVote[] {
-    return this.votes(this.#of.clock.now())
-  }
-
-  /** Returns the valid votes for the claim whose leases end after `from`. */
-  votes(from = Number.NEGATIVE_INFINITY): SeatVote[] {
-    const votes: SeatVote[] = []
-    for (const [i, { vote }] of this.seats.entries())
-      if (vote && this.isValid(vote) && vote.deadline > from && !this.#of.members[i]?.repeats) votes.push(vote)
-    return votes
-  }
-
-  /** Whether the vote counts: once the claim is granted, only if it has the token of the hold. */
-  isValid({ token }: SeatVote): boolean {
-    return !this.granted || token === this.granted.token
-  }
-}
-
 export interface BallotsListener {
   /** Called when a claim has been granted while no attempt waited for it. */
   won(claim: Claim, grant: Granted): void
   /** Called when a server has refused to run a request of a claim. */
-  denied(server: number, error: Error): void
+  denied(member: Member, error: Error): void
   /** Called when a claim in the queue has changed and is not granted (waiters.ts). */
   waits(ballot: Ballot): void
 }
 
 export class Ballots implements Electorate {
-  readonly places: readonly Place[]
   readonly members: readonly Member[]
   readonly majority: number
   readonly clock: Clock
@@ -105,13 +49,12 @@ export class Ballots implements Electorate {
   readonly #all = new Map<string, Ballot>()
   /** The claims by owner and lock. */
   readonly #sharing = new Map<string, Set<Ballot>>()
-  /** The releases and withdrawals under way, each with the number of its server. */
-  readonly #leaving = new Map<Promise<void>, number>()
+  /** The releases and withdrawals under way, each with its server. */
+  readonly #leaving = new Map<Promise<void>, Member>()
 
-  constructor(places: readonly Place[], clock: Clock, waiterTtl: number, listener: BallotsListener) {
-    this.places = places
-    this.members = places.map(({ member }) => member)
-    this.majority = Math.floor(places.length / 2) + 1
+  constructor({ members, majority, clock }: Electorate, waiterTtl: number, listener: BallotsListener) {
+    this.members = members
+    this.majority = majority
     this.clock = clock
     this.#waiterTtl = waiterTtl
     this.#listener = listener
@@ -152,9 +95,8 @@ export class Ballots implements Electorate {
    * be asked for a vote (`Member.whenReady`), and dropped as soon as no caller wants the claim any more. `answered`
    * receives the answer, or the error.
    */
-  ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: VoteAnswer) => void): void {
-    const seat = ballot.seats[server] as Seat
-    const member = this.members[server] as Member
+  ask(seat: Seat, mode: VoteMode, floor: number, answered?: (answer: VoteAnswer) => void): void {
+    const { ballot, member } = seat
     const failed = (error: Error) => {
       answered?.(error)
       this.changed(ballot)
@@ -165,26 +107,25 @@ export class Ballots implements Electorate {
       // nothing would take that grant back (I7).
       if (ballot.over) return failed(new Error('the caller no longer waits for the lock, so the server is not asked'))
       seat.busy = true
-      if (mode !== 'try' && mode !== 'queue') return this.#send(ballot, server, mode, floor, answered)
+      if (mode !== 'try' && mode !== 'queue') return this.#send(seat, mode, floor, answered)
       member.whenReady(seat, 'vote', error => {
-        if (!error) return this.#send(ballot, server, mode, floor, answered)
+        if (!error) return this.#send(seat, mode, floor, answered)
         seat.free(error)
         failed(error)
       })
     })
   }
 
-  #send(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: VoteAnswer) => void): void {
-    const seat = ballot.seats[server] as Seat
-    const { member, vote } = this.places[server] as Place
+  #send(seat: Seat, mode: VoteMode, floor: number, answered?: (answer: VoteAnswer) => void): void {
+    const { ballot, member } = seat
     // A connection that rejects requests at once sends none.
     if (!member.rejects) seat.happens('asks')
     const sent = this.clock.now()
     const settled = (answer: VoteAnswer) => {
       const given = !(answer instanceof Error) && answer?.granted && (mode === 'try' || mode === 'queue')
-      const again = given && !ballot.over && this.#isYoung(ballot, server)
-      this.#answered(ballot, server, answer, mode, sent)
-      if (again) this.ask(ballot, server, mode, floor, answered)
+      const again = given && !ballot.over && this.#isYoung(seat)
+      this.#answered(seat, answer, mode, sent)
+      if (again) this.ask(seat, mode, floor, answered)
       else answered?.(answer)
       seat.free(answer instanceof Error ? answer : undefined)
       this.changed(ballot)
@@ -192,30 +133,30 @@ export class Ballots implements Electorate {
     }
     const returned = mode === 'place' ? seat.vote?.token : undefined
     if (returned !== undefined) seat.lose()
-    vote(ballot.claim, mode, floor, returned).then(settled, settled)
+    member.kind.vote!(ballot.claim, mode, floor, returned).then(settled, settled)
   }
 
-  #answered(ballot: Ballot, server: number, answer: VoteAnswer, mode: VoteMode, sent: number): void {
-    const seat = ballot.seats[server] as Seat
+  #answered(seat: Seat, answer: VoteAnswer, mode: VoteMode, sent: number): void {
+    const { ballot, member } = seat
     const attempt = mode === 'try' || mode === 'queue'
     if (answer instanceof Error) {
       const denied = isFinal(answer.cause)
-      if (denied) this.#listener.denied(server, answer)
+      if (denied) this.#listener.denied(member, answer)
       seat.happens(denied ? 'denies' : 'fails')
       // It is unknown whether the server has run the request. If the request replaces the vote's token, the token is
       // unknown, too.
       if (!attempt) seat.lose()
       return
     }
-    ;(this.members[server] as Member).refusal = undefined
+    member.refusal = undefined
     if (answer?.granted) {
-      if (mode === 'queue' && answer.via !== 'reentry' && !this.#isYoung(ballot, server)) seat.ticket ??= answer.token
-      if (answer.token > seat.lost) this.voted(ballot, server, answer, { confirms: !attempt })
+      if (mode === 'queue' && answer.via !== 'reentry' && !this.#isYoung(seat)) seat.ticket ??= answer.token
+      if (answer.token > seat.lost) this.voted(seat, answer, { confirms: !attempt })
     } else if (answer) {
       if (mode === 'queue') seat.ticket = Number(answer.ticket)
-      this.refused(ballot, server, answer, answer.position)
+      this.refused(seat, answer, answer.position)
     } else if (seat.vote && seat.vote.at < sent) seat.lose()
-    if (ballot.over) this.leave(ballot, server).catch(() => {})
+    if (ballot.over) this.leave(seat).catch(() => {})
   }
 
   /**
@@ -223,17 +164,14 @@ export class Ballots implements Electorate {
    * answer at most changes the token of the vote.
    */
   voted(
-    ballot: Ballot,
-    server: number,
+    seat: Seat,
     grant: Granted,
-    { lease = ballot.claim.lease, confirms = false }: { lease?: number; confirms?: boolean } = {},
+    { lease = seat.ballot.claim.lease, confirms = false }: { lease?: number; confirms?: boolean } = {},
   ): void {
-    const seat = ballot.seats[server] as Seat
     seat.happens('grants')
     // What ends the claim here already also ends this grant. A separate `leave` could make the release report that there
     // was no hold (I5): if the server does not know the script of the release yet, it is sent again, behind the `leave`.
-    if (seat.leaving || ballot.over || this.#isYoung(ballot, server))
-      return void this.leave(ballot, server).catch(() => {})
+    if (seat.leaving || seat.ballot.over || this.#isYoung(seat)) return void this.leave(seat).catch(() => {})
     const { vote } = seat
     const now = this.clock.now()
     const asked = grant.deadline - lease * DRIFT
@@ -252,22 +190,21 @@ export class Ballots implements Electorate {
    * Whether a vote of the server for the claim would not count. A server that was restarted after it had been asked may have
    * forgotten a holder, or a larger token (I1, I2). But any server may have a hold that is granted.
    */
-  #isYoung(ballot: Ballot, server: number): boolean {
-    return !ballot.granted && !(this.members[server] as Member).counts
+  #isYoung({ ballot, member }: Seat): boolean {
+    return !ballot.granted && !member.counts
   }
 
   /** Takes a claim that waits back from servers that do not count, so that nothing of it is left there when they do. */
   #leaveYoung(ballot: Ballot): void {
     if (ballot.granted || ballot.over) return
-    for (const [i, { state, busy }] of ballot.seats.entries()) {
-      const young = this.members[i]?.counts === false
-      if (young && !busy && state !== 'nothing') this.leave(ballot, i).catch(() => {})
+    for (const seat of ballot.seats) {
+      const young = seat.member.counts === false
+      if (young && !seat.busy && seat.state !== 'nothing') this.leave(seat).catch(() => {})
     }
   }
 
   /** Records that the server has refused the claim, or queued it at `position`. */
-  refused(ballot: Ballot, server: number, { sent, clock }: Pick<Refused, 'sent' | 'clock'>, position = 0): void {
-    const seat = ballot.seats[server] as Seat
+  refused(seat: Seat, { sent, clock }: Pick<Refused, 'sent' | 'clock'>, position = 0): void {
     if (seat.state === 'leaving') return
     seat.refused = { sent, clock }
     seat.position = position
@@ -300,10 +237,10 @@ export class Ballots implements Electorate {
 
   /** Records that a release by this client has made one of its own waiters the holder on this server. */
   succeeded(server: number, { key, id }: HoldName, grant: Granted): void {
-    const ballot = this.#all.get(id)
-    if (!ballot) return void this.places[server]?.kind.giveBack({ key, id }).catch(() => {})
-    this.voted(ballot, server, grant)
-    this.changed(ballot)
+    const seat = this.#all.get(id)?.seats[server]
+    if (!seat) return void this.members[server]?.kind.giveBack({ key, id }).catch(() => {})
+    this.voted(seat, grant)
+    this.changed(seat.ballot)
   }
 
   // The election.
@@ -350,11 +287,10 @@ export class Ballots implements Electorate {
     ballot.granted = { granted: true, token, deadline, via: via ?? 'immediate' }
     ballot.looks = 0
     // A server whose votes do not count yet may have the hold.
-    for (const [i, seat] of ballot.seats.entries()) {
-      const member = this.members[i] as Member
-      if (member.outOfReach || !member.drop(seat)) continue
+    for (const seat of ballot.seats) {
+      if (seat.member.outOfReach || !seat.member.drop(seat)) continue
       seat.free()
-      this.ask(ballot, i, 'same', token)
+      this.ask(seat, 'same', token)
     }
   }
 
@@ -364,9 +300,10 @@ export class Ballots implements Electorate {
    * may be the only ones that know of the latest grant.
    */
   #agree(ballot: Ballot, token: number, lower: boolean): void {
-    for (const [i, { vote, busy }] of ballot.seats.entries()) {
+    for (const seat of ballot.seats) {
+      const { vote, busy } = seat
       if (!vote || busy || vote.token === token || (vote.token > token && !lower)) continue
-      this.ask(ballot, i, vote.token < token ? 'raise' : 'same', token)
+      this.ask(seat, vote.token < token ? 'raise' : 'same', token)
     }
   }
 
@@ -382,17 +319,15 @@ export class Ballots implements Electorate {
   #order(ballot: Ballot): void {
     const { ticket, over, attempts, token, seats } = ballot
     if (ticket === undefined || over || attempts.size > 0 || token !== undefined) return
-    for (const [i, seat] of seats.entries())
-      if (seat.ticket !== undefined && seat.ticket !== Number(ticket)) this.place(ballot, i)
+    for (const seat of seats) if (seat.ticket !== undefined && seat.ticket !== Number(ticket)) this.place(seat)
   }
 
   /** Gives back a vote of the server, if there is one, and queues the claim there with its ticket. */
-  place(ballot: Ballot, server: number): void {
-    const seat = ballot.seats[server] as Seat
+  place(seat: Seat): void {
     if (seat.busy) return
-    const ticket = Number(ballot.ticket)
+    const ticket = Number(seat.ballot.ticket)
     const { vote } = seat
-    this.ask(ballot, server, 'place', ticket, answer => {
+    this.ask(seat, 'place', ticket, answer => {
       // If the server does not answer, the next heartbeat sends the ticket. If the server has voted in the meantime by
       // the earlier ticket, `#order` gives this vote back, too.
       if (answer instanceof Error) seat.ticket = undefined
@@ -430,7 +365,7 @@ export class Ballots implements Electorate {
   end(ballot: Ballot): Promise<void> {
     this.finish(ballot)
     this.changed(ballot)
-    const left = ballot.seats.map((_, i) => this.leave(ballot, i))
+    const left = ballot.seats.map(seat => this.leave(seat))
     this.#forget(ballot)
     return majorityOf(this, left)
   }
@@ -456,33 +391,30 @@ export class Ballots implements Electorate {
    * attempt fails, it is repeated in the background until the claim has lapsed. But the returned promise settles with the
    * current attempt, so that a caller does not wait long for a server that fails again and again.
    */
-  leave(ballot: Ballot, server: number, release?: () => Promise<void>): Promise<void> {
-    const seat = ballot.seats[server] as Seat
-    if ((this.members[server] as Member).drop(seat)) seat.free()
+  leave(seat: Seat, release?: () => Promise<void>): Promise<void> {
+    if (seat.member.drop(seat)) seat.free()
     if (seat.leaving) return seat.leaving
     seat.vote = seat.refused = seat.ticket = undefined
     if (seat.state === 'nothing' && !seat.busy) return Promise.resolve()
-    const pointless = this.clock.now() + ballot.claim.lease + this.#waiterTtl
+    const pointless = this.clock.now() + seat.ballot.claim.lease + this.#waiterTtl
     seat.leaving = new Promise((resolve, reject) => {
       seat.nextWhenFree(error => {
-        this.#leave(ballot, server, pointless, resolve, reject, release)
+        this.#leave(seat, pointless, resolve, reject, release)
         if (error) reject(error)
       })
     })
-    this.#follow(seat.leaving, server)
+    this.#follow(seat.leaving, seat.member)
     return seat.leaving
   }
 
   #leave(
-    ballot: Ballot,
-    server: number,
+    seat: Seat,
     pointless: number,
     resolve: () => void,
     reject: (error: Error) => void,
     release?: () => Promise<void>,
   ): void {
-    const seat = ballot.seats[server] as Seat
-    const { member, kind } = this.places[server] as Place
+    const { ballot, member } = seat
     const { epoch } = member
     const hopeless = seat.state === 'denied'
     const left = () => {
@@ -498,8 +430,8 @@ export class Ballots implements Electorate {
     seat.busy = true
     seat.vote = undefined
     const again = () => {
-      seat.leaving = new Promise((resolve, reject) => this.#leave(ballot, server, pointless, resolve, reject))
-      this.#follow(seat.leaving, server)
+      seat.leaving = new Promise((resolve, reject) => this.#leave(seat, pointless, resolve, reject))
+      this.#follow(seat.leaving, member)
     }
     const failed = (error: Error) => {
       reject(error)
@@ -513,7 +445,7 @@ export class Ballots implements Electorate {
       if (release || member.epoch === epoch) left()
       else this.clock.after(PAUSE, left)
     }
-    const asked = release ? release() : kind.leave(ballot.claim)
+    const asked = release ? release() : member.kind.leave(ballot.claim)
     asked.then(answered, failed)
   }
 
@@ -525,16 +457,16 @@ export class Ballots implements Electorate {
     // By then, `endLost` has begun to take lost holds back.
     await new Promise<void>(resolve => this.clock.after(0, resolve))
     for (;;) {
-      const under = [...this.#leaving].filter(([, server]) => this.members[server]?.up)
+      const under = [...this.#leaving].filter(([, member]) => member.up)
       if (under.length === 0) return
       await Promise.allSettled(under.map(([leaving]) => leaving))
     }
   }
 
   /** Makes `rest` wait for what leaves a server. Its caller waits only for a majority of the servers. */
-  #follow(leaving: Promise<void>, server: number): void {
+  #follow(leaving: Promise<void>, member: Member): void {
     const over = () => void this.#leaving.delete(leaving)
-    this.#leaving.set(leaving, server)
+    this.#leaving.set(leaving, member)
     leaving.then(over, over)
   }
 
@@ -550,14 +482,6 @@ export class Ballots implements Electorate {
 
 function sharedBy({ key, owner }: Claim): string {
   return `${owner} ${key}`
-}
-
-/**
- * Returns the time until which a majority of the servers has a hold; 0 if no majority has it. `ends` are the times at
- * which the hold ends on the servers that have it.
- */
-export function untilMajority(ends: readonly number[], majority: number): number {
-  return ends.length < majority ? 0 : [...ends].sort((a, b) => b - a)[majority - 1]!
 }
 
 /**

@@ -4,9 +4,9 @@
  */
 import type { Inspection } from '../../kind.ts'
 import { firstOf, type HolderState, type LockState, type WaiterState } from '../../kinds/state.ts'
-import { type Ballots, untilMajority } from './ballots.ts'
-import { type Place, reasonOf } from './member.ts'
-import { type Question, Round, VoteTally } from './round.ts'
+import type { Ballots } from './ballots.ts'
+import { type Member, reasonOf } from './member.ts'
+import { type Question, Round, untilMajority, VoteTally } from './round.ts'
 
 /**
  * A forced release waits for slow servers for at least this many ms. So does an inspection, if the answers so far do
@@ -75,11 +75,11 @@ export class QuorumInspection implements Inspection<LockState> {
       const silent = new Set(named.flatMap((has, i) => (has ? [i] : [])))
       let gone = false
       await this.#ask(
-        async ({ kind, member }, i) => {
+        async (member, i) => {
           const name = names[i]
           // A server that has not answered may have the hold.
           if (name === undefined && !states[i]) throw reasonOf(member)
-          const ended = name !== undefined && (await kind.inspection.forceRelease(key, name))
+          const ended = name !== undefined && (await member.kind.inspection.forceRelease(key, name))
           silent.delete(i)
           if (ended) tally.add('ended')
           else if (named[i]) gone = true
@@ -100,21 +100,21 @@ export class QuorumInspection implements Inspection<LockState> {
    * have decided by then.
    */
   async #ask<T>(
-    ask: (place: Place, server: number) => Promise<T>,
+    ask: (member: Member, server: number) => Promise<T>,
     how: {
       least: (answers: readonly (T | undefined)[]) => number | undefined
       verdict?: Question['verdict']
       late?: boolean
     },
   ): Promise<readonly (T | undefined)[]> {
-    const { places, members } = this.#ballots
-    const answers = places.map((): T | undefined => undefined)
+    const { members } = this.#ballots
+    const answers = members.map((): T | undefined => undefined)
     let answered = 0
     const all = (enough: boolean) => (enough && answered >= members.filter(({ up }) => up).length ? 'over' : 'open')
     const round = new Round(this.#ballots, { verdict: how.verdict ?? all, least: () => how.least(answers) })
-    for (const [i, place] of places.entries()) {
+    for (const [i, member] of members.entries()) {
       const asking = async () => {
-        answers[i] = await ask(place, i)
+        answers[i] = await ask(member, i)
         answered += 1
       }
       if (how.late) round.expect(i, asking())

@@ -20,12 +20,12 @@ import type {
 import type { LockState } from '../../kinds/state.ts'
 import { type Outcome, settle } from '../../outcome.ts'
 import type { Settings } from '../../settings.ts'
-import { type Ballot, type Ballots, tellOutcome, type VoteAnswer } from './ballots.ts'
+import { type Ballots, tellOutcome, type VoteAnswer } from './ballots.ts'
 import type { Floor } from './eligibility.ts'
 import { QuorumInspection } from './inspection.ts'
 import { type Member, noMajority, reasonOf } from './member.ts'
 import { merged, type Question, Round, VoteTally } from './round.ts'
-import type { Seat } from './seat.ts'
+import type { Ballot, Seat } from './seat.ts'
 import type { Waiters } from './waiters.ts'
 
 /**
@@ -113,13 +113,24 @@ export class QuorumKind implements Kind<LockState> {
     // An earlier grant of this claim came too late to be used, so the caller asks again.
     if (ballot.granted && ballot.until <= this.#ballots.clock.now()) ballot.granted = undefined
     try {
-      return await new Promise<Attempted>((done, failed) => {
+      const waits = ballot.seats.some(({ member }) => !member.counts)
+      const attempted = await new Promise<Attempted>((done, failed) => {
         new Attempt(this.#ballots, ballot, mode, this.#floor.next, { done, failed })
       })
+      return waits ? await this.#refreshed(ballot, attempted) : attempted
     } catch (error) {
       this.#putBack(ballot)
       throw error
     }
+  }
+
+  /** Renews a grant whose first votes are old, because the attempt had to wait until other servers could be asked. */
+  async #refreshed({ claim }: Ballot, attempted: Attempted): Promise<Attempted> {
+    const { answer } = attempted
+    if (!answer.granted || answer.deadline - this.#ballots.clock.now() > claim.lease / 2) return attempted
+    const renewing = this.renew([{ hold: claim, token: answer.token, ms: claim.lease }])
+    const [until] = await renewing.catch((): Renewed[] => [])
+    return typeof until === 'number' ? { ...attempted, answer: { ...answer, deadline: until } } : attempted
   }
 
   /**
@@ -128,7 +139,7 @@ export class QuorumKind implements Kind<LockState> {
    */
   #putBack(ballot: Ballot, again = false): void {
     if (ballot.over || ballot.attempts.size > 0 || ballot.granted || ballot.ticket !== undefined) return
-    if (again) for (const i of ballot.seats.keys()) this.#ballots.leave(ballot, i).catch(noResult)
+    if (again) for (const seat of ballot.seats) this.#ballots.leave(seat).catch(noResult)
     else this.#ballots.end(ballot).catch(noResult)
   }
 
@@ -157,18 +168,18 @@ export class QuorumKind implements Kind<LockState> {
     ballots.finish(ballot)
     const tally = new VoteTally(ballots)
     const round = new Round(ballots, { verdict: enough => tally.verdict(enough) })
-    for (const [i, { kind }] of ballots.places.entries()) {
-      const { vote, goneAt } = ballot.seats[i] as Seat
+    for (const [i, seat] of ballot.seats.entries()) {
+      const { vote, goneAt, member } = seat
       // If this client has no vote of a server, the server may have the hold all the same. The hold is certainly gone
       // only if the server has reported that it is gone.
       if (!vote && goneAt > Number.NEGATIVE_INFINITY) tally.add('gone')
       const release = async () => {
-        const asked = new Promise<Released>((done, failed) => kind.release(hold, used, { done, failed }))
+        const asked = new Promise<Released>((done, failed) => member.kind.release(hold, used, { done, failed }))
         const { ended, successors = [] } = await asked
         tally.add(ended ? 'ended' : 'gone')
         for (const { id, grant } of successors) ballots.succeeded(i, { key: hold.key, id }, grant)
       }
-      round.expect(i, ballots.leave(ballot, i, vote && release))
+      round.expect(i, ballots.leave(seat, vote && release))
     }
     await round.settled()
     return { ended: tally.ended }
@@ -188,7 +199,7 @@ export class QuorumKind implements Kind<LockState> {
    */
   async renew(asked: readonly RenewalRequest[], rounds = MOST_ROUNDS): Promise<Renewed[]> {
     const ballots = this.#ballots
-    const { places, majority, clock } = ballots
+    const { members, majority, clock } = ballots
     const holds: Asked[] = asked.map(each => ({
       ...each,
       ballot: ballots.get(each.hold.id),
@@ -199,7 +210,7 @@ export class QuorumKind implements Kind<LockState> {
     // A server may lose the hold after it has prolonged it, as by a forced release. So `prolonged` alone decides nothing.
     const decided = ({ ballot, prolonged, least }: Asked) =>
       !ballot?.granted || (prolonged >= majority && ballot.until >= least) || this.#mayHave(ballot) < majority
-    const unanswered = new Set(places.keys())
+    const unanswered = new Set(members.keys())
     const open = (hold: Asked) => !decided(hold) && hold.prolonged + unanswered.size >= majority
     const round = new Round(ballots, {
       verdict: enough => (enough && holds.every(decided) ? 'over' : 'open'),
@@ -209,11 +220,11 @@ export class QuorumKind implements Kind<LockState> {
         return ends.length > 0 ? Math.min(PATIENCE.most, left * PATIENCE.fraction) : undefined
       },
     })
-    for (const i of places.keys()) {
+    for (const [i, member] of members.entries()) {
       const at = (hold: Asked) => (hold.ballot?.granted ? hold.ballot.seats[i] : undefined)
       const [free, busy]: [Asked[], Asked[]] = [[], []]
       for (const hold of holds) if (at(hold)?.busy || at(hold)?.vote) (at(hold)?.busy ? busy : free).push(hold)
-      const prolonged = this.#prolong(i, free)
+      const prolonged = this.#prolong(member, free)
       // A vote that is on its way may never come. So the time limit of the round begins without it.
       if (busy.some(hold => !at(hold)?.vote)) prolonged.then(() => round.partly(i), noResult)
       const late = busy.map(
@@ -221,7 +232,7 @@ export class QuorumKind implements Kind<LockState> {
           new Promise<void>((resolve, reject) => {
             at(hold)?.whenFree(error => {
               if (error || !at(hold)?.vote) return error ? reject(error) : resolve()
-              this.#prolong(i, [hold]).then(resolve, reject)
+              this.#prolong(member, [hold]).then(resolve, reject)
             })
           }),
       )
@@ -256,8 +267,7 @@ export class QuorumKind implements Kind<LockState> {
 
   /** How many servers have the hold, or are being asked for it or for its token. */
   #mayHave(ballot: Ballot): number {
-    const { members } = this.#ballots
-    const coming = ballot.seats.filter(({ vote, busy }, i) => busy && !(vote && ballot.isValid(vote)) && members[i]?.up)
+    const coming = ballot.seats.filter(({ vote, busy, member }) => busy && member.up && !(vote && ballot.isValid(vote)))
     return ballot.votes().length + coming.length
   }
 
@@ -265,17 +275,17 @@ export class QuorumKind implements Kind<LockState> {
    * Asks the server to prolong these holds, for which it has voted. If it has one with another token, that token is
    * replaced. It has another one if it has granted the hold again, or if the majority has agreed on a token since it voted.
    */
-  async #prolong(server: number, some: readonly Asked[]): Promise<void> {
+  async #prolong({ index, kind }: Member, some: readonly Asked[]): Promise<void> {
     if (some.length === 0) return
     const ballots = this.#ballots
     const { clock } = ballots
-    const seats = some.map(({ ballot }) => ballot!.seats[server] as Seat)
+    const seats = some.map(({ ballot }) => ballot!.seats[index] as Seat)
     const sent = clock.now()
     const asked = some.map(({ hold, ms }, k) => ({ hold, ms, token: seats[k]!.vote?.token ?? 0 }))
     for (const seat of seats) seat.busy = true
     let failure: Error | undefined
     try {
-      const renewed = await ballots.places[server]!.kind.renew(asked)
+      const renewed = await kind.renew(asked)
       for (const [k, hold] of some.entries()) {
         const seat = seats[k]!
         const { vote } = seat
@@ -283,15 +293,15 @@ export class QuorumKind implements Kind<LockState> {
         if (!vote) continue
         if (typeof until === 'number') {
           const grant = { granted: true, token: vote.token, via: vote.via, deadline: until } as const
-          ballots.voted(hold.ballot!, server, grant, { lease: Math.max(hold.ms, until - clock.now()) })
-          if (seat.vote && hold.ballot!.isValid(seat.vote)) hold.prolonged += 1
+          ballots.voted(seat, grant, { lease: Math.max(hold.ms, until - clock.now()) })
+          if (seat.vote && seat.ballot.isValid(seat.vote)) hold.prolonged += 1
           else hold.differs = true
         } else if (vote.at < sent) {
           seat.lose()
           if (until !== 'replaced') seat.goneAt = clock.now()
           else {
             hold.differs = true
-            ballots.ask(hold.ballot!, server, 'raise', hold.token)
+            ballots.ask(seat, 'raise', hold.token)
           }
         }
       }
@@ -300,7 +310,7 @@ export class QuorumKind implements Kind<LockState> {
       throw error
     } finally {
       for (const seat of seats) seat.free(failure)
-      for (const { ballot } of some) ballots.changed(ballot!)
+      for (const { ballot } of seats) ballots.changed(ballot)
     }
   }
 
@@ -313,10 +323,10 @@ export class QuorumKind implements Kind<LockState> {
     const token = ballot.granted?.token
     const before = this.#ballots.clock.now() - TAKING
     let joins = false
-    for (const [i, member] of this.#ballots.members.entries()) {
-      const { vote, busy, goneAt } = ballot.seats[i] as Seat
+    for (const seat of ballot.seats) {
+      const { vote, busy, goneAt, member } = seat
       if (token === undefined || vote || busy || !member.up || goneAt > before) continue
-      this.#ballots.ask(ballot, i, 'same', token)
+      this.#ballots.ask(seat, 'same', token)
       joins = true
     }
     return joins
@@ -339,7 +349,7 @@ export class QuorumKind implements Kind<LockState> {
   }
 
   placeOf(key: string): string {
-    return this.#ballots.places.map(({ kind }) => kind.placeOf(key)).join(' ')
+    return this.#ballots.members.map(({ kind }) => kind.placeOf(key)).join(' ')
   }
 }
 
@@ -378,8 +388,8 @@ class Attempt implements Question {
     this.#answers = ballot.seats.map(() => undefined)
     this.#round = new Round(ballots, this)
     ballot.attempts.add(this.#judge)
-    for (const i of ballot.seats.keys()) {
-      ballots.ask(ballot, i, mode, floor, answer => {
+    for (const [i, seat] of ballot.seats.entries()) {
+      ballots.ask(seat, mode, floor, answer => {
         this.#answers[i] = answer
       })
     }
@@ -389,8 +399,7 @@ class Attempt implements Question {
     const now = this.#ballots.clock.now()
     let [voted, open, answered, failed] = [0, 0, 0, 0]
     for (const [i, seat] of this.#ballot.seats.entries()) {
-      const { vote, busy } = seat
-      const member = this.#ballots.members[i] as Member
+      const { vote, busy, member } = seat
       const answer = this.#answers[i]
       // A server that has voted may be asked to change the token of its vote.
       const awaited = busy ? vote || !answer : !vote && !answer

@@ -1,7 +1,7 @@
 /** One of the servers of a quorum: its connections, the requests that wait until it can be reached, and its mutex. */
 import { awake, type Clock, type Timer } from '../../clock.ts'
 import { LockClosedError, LockConnectionError, LockError } from '../../errors.ts'
-import type { Kind, VotingKind } from '../../kind.ts'
+import type { VotingKind } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import type { Keys } from '../../redis/keys.ts'
 import type { Server } from '../../redis/server.ts'
@@ -30,6 +30,9 @@ export class Member {
   readonly name: string
   readonly server: Server
   readonly eligibility: Eligibility
+  /** The mutex on this server, and the names of its locks there. `Quorum.make` sets both. */
+  kind!: VotingKind<LockState>
+  keys: Keys | undefined
   /** Why there is no connection; undefined: one is being made, and will probably be up soon. */
   down: Error | undefined
   /** How often a connection was lost or could not be made. Each time, the server may have been restarted. */
@@ -228,12 +231,4 @@ export function noMajority(reasons: readonly (Error | undefined)[]): LockError {
  */
 function causeOf(error: Error): Error {
   return error instanceof LockConnectionError && error.cause instanceof Error ? error.cause : error
-}
-
-/** One server of a quorum, and the mutex on it. */
-export interface Place {
-  readonly member: Member
-  readonly kind: Kind<LockState>
-  readonly vote: VotingKind['vote']
-  readonly keys: Keys
 }

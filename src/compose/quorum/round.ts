@@ -161,6 +161,14 @@ export function majorityOf(of: Electorate, answers: readonly Promise<unknown>[])
   return round.settled()
 }
 
+/**
+ * Returns the time until which a majority of the servers has a hold; 0 if no majority has it. `ends` are the times at
+ * which the hold ends on the servers that have it.
+ */
+export function untilMajority(ends: readonly number[], majority: number): number {
+  return ends.length < majority ? 0 : [...ends].sort((a, b) => b - a)[majority - 1]!
+}
+
 /** Counts the servers on which a hold was ended, and the servers on which the hold was gone already. */
 export class VoteTally {
   readonly #servers: number

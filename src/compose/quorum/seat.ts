@@ -12,7 +12,9 @@
  *   sent again, behind the attempt, and ends the vote that the attempt got. The holder relies on a majority that it no
  *   longer has (I1).
  */
-import type { Via } from '../../kind.ts'
+import type { Claim, Granted, Via } from '../../kind.ts'
+import type { Member } from './member.ts'
+import { type Electorate, untilMajority } from './round.ts'
 
 /**
  * `nothing`: nothing was sent that has not been undone. `asked`: the first request is under way. `denied`: the server has
@@ -54,6 +56,8 @@ export interface SeatVote {
 type Turn = (error?: Error) => void
 
 export class Seat {
+  readonly ballot: Ballot
+  readonly member: Member
   state: SeatState = 'nothing'
   vote: SeatVote | undefined
   /** The largest token of the server's votes so far. The server's later grants have larger tokens. */
@@ -79,6 +83,11 @@ export class Seat {
   /** Settles with the present attempt to take the claim back or to release it; undefined: there is none. */
   leaving: Promise<void> | undefined
   readonly #waiting: Turn[] = []
+
+  constructor(ballot: Ballot, member: Member) {
+    this.ballot = ballot
+    this.member = member
+  }
 
   happens(event: SeatEvent): void {
     this.state = next[this.state][event] ?? this.state
@@ -116,5 +125,58 @@ export class Seat {
   /** Ends the wait of all that wait for this server. */
   refuse(error: Error): void {
     for (const turn of this.#waiting.splice(0)) turn(error)
+  }
+}
+
+/** A claim, with its seat at each server. */
+export class Ballot {
+  readonly claim: Claim
+  readonly seats: readonly Seat[]
+  readonly #of: Electorate
+  /** The attempts that wait for the outcome (kind.ts). Each is called after every change. */
+  readonly attempts = new Set<() => void>()
+  /** The grant that the caller receives; undefined while the claim is not granted. */
+  granted: Granted | undefined
+  /** Whether the caller has received the grant. */
+  reported = false
+  /** Whether no caller wants the claim any more. */
+  over = false
+  /** The token that this client is writing to servers, so that a majority has the same token; otherwise undefined. */
+  token: number | undefined
+  /** The largest token that this client has asked servers to write; 0: none. */
+  raised = 0
+  /** The claim's ticket in the servers' queues; undefined: the claim is not queued. */
+  ticket: string | undefined
+  /** How often this client has asked all servers for more votes (waiters.ts). */
+  looks = 0
+
+  constructor(claim: Claim, of: Electorate) {
+    this.claim = claim
+    this.seats = of.members.map(member => new Seat(this, member))
+    this.#of = of
+  }
+
+  /**
+   * The time until which a majority has granted the claim, as far as this client knows; 0: no majority has granted it.
+   */
+  get until(): number {
+    const ends = this.votes().map(({ deadline }) => deadline)
+    return untilMajority(ends, this.#of.majority)
+  }
+
+  /** The valid votes for the claim whose leases have not ended. */
+  get live(): SeatVote[] {
+    return this.votes(this.#of.clock.now())
+  }
+
+  /** Returns the valid votes for the claim whose leases end after `from`. */
+  votes(from = Number.NEGATIVE_INFINITY): SeatVote[] {
+    const counted = this.seats.filter(({ member }) => !member.repeats).flatMap(({ vote }) => vote ?? [])
+    return counted.filter(vote => this.isValid(vote) && vote.deadline > from)
+  }
+
+  /** Whether the vote counts: once the claim is granted, only if it has the token of the hold. */
+  isValid({ token }: SeatVote): boolean {
+    return !this.granted || token === this.granted.token
   }
 }

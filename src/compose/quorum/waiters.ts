@@ -8,10 +8,10 @@
  */
 import { type Clock, surelyUntil } from '../../clock.ts'
 import type { HeartbeatEntry, HeartbeatReply, Refused, Via } from '../../kind.ts'
-import type { Ballot, Ballots } from './ballots.ts'
-import type { Place } from './member.ts'
+import type { Ballots } from './ballots.ts'
+import type { Member } from './member.ts'
 import { merged, Round } from './round.ts'
-import type { Seat } from './seat.ts'
+import type { Ballot, Seat } from './seat.ts'
 
 /**
  * A waiter that has votes but no majority asks the servers again after a random pause, and the pauses grow. `first`:
@@ -54,22 +54,22 @@ export class Waiters {
   async #ask(ballot: Ballot): Promise<void> {
     ballot.looks += 1
     if (this.#enter(ballot)) return
-    const { members, majority } = this.#ballots
+    const { majority } = this.#ballots
     const round = new Round(this.#ballots, {
       verdict: enough => (enough && !this.#lacks(ballot) ? 'over' : 'open'),
     })
-    for (const i of ballot.seats.keys()) round.ask(i, 'vote', () => this.#look(ballot, i))
+    for (const [i, seat] of ballot.seats.entries()) round.ask(i, 'vote', () => this.#look(seat))
     // If no majority of the servers has answered, no waiter can get a majority of votes now, and this one keeps its votes.
     if (!(await round.over) || !this.#lacks(ballot)) return
     const { id, owner } = ballot.claim
-    const refusals = ballot.seats.filter(({ vote }, i) => !vote && (round.has(i) || !members[i]?.problem)).length
-    for (const [i, { vote, busy }] of ballot.seats.entries()) {
-      if (!vote || busy) continue
+    const refusals = ballot.seats.filter(({ vote, member }, i) => !vote && (round.has(i) || !member.problem)).length
+    for (const seat of ballot.seats) {
+      if (!seat.vote || seat.busy) continue
       // If a majority may have another holder, the holder needs this server too (`QuorumKind.renew`), and cannot get it
       // from a waiter that queues there again at once. Nor can another waiter get it from an owner whose other calls hold
       // it on this server: the waiter would enter again.
-      if (refusals >= majority || owner !== id) this.#ballots.leave(ballot, i)
-      else this.#ballots.place(ballot, i)
+      if (refusals >= majority || owner !== id) this.#ballots.leave(seat)
+      else this.#ballots.place(seat)
     }
   }
 
@@ -80,8 +80,7 @@ export class Waiters {
    */
   #enter(ballot: Ballot): boolean {
     if (this.#ballots.sharedToken(ballot) === undefined) return false
-    for (const [i, { vote, busy }] of ballot.seats.entries())
-      if (!vote && !busy) this.#ballots.ask(ballot, i, 'queue', 0)
+    for (const seat of ballot.seats) if (!seat.vote && !seat.busy) this.#ballots.ask(seat, 'queue', 0)
     return true
   }
 
@@ -95,33 +94,32 @@ export class Waiters {
     if (token <= seat.latest) {
       // If this client no longer has the vote, the server may have lost its data, and may have granted the claim again
       // with a smaller token. So the server is asked.
-      if (!seat.vote && !ballot.granted && !ballot.over) this.lookSoon(ballot, server)
+      if (!seat.vote && !ballot.granted && !ballot.over) this.lookSoon(seat)
       return true
     }
     const { refused } = seat
     const deadline = refused && token > refused.clock ? surelyUntil(refused.sent, lease) : 0
     if (ballot.over || seat.state === 'leaving' || deadline - this.#clock.now() >= lease / 2) {
-      this.#ballots.voted(ballot, server, { granted: true, token, deadline, via })
+      this.#ballots.voted(seat, { granted: true, token, deadline, via })
       this.#ballots.changed(ballot)
     } else if (seat.busy) {
       // The answer that is under way may prove the grant, or be the grant.
       seat.whenFree(error => {
         if (!error) this.announced(server, id, token, via)
       })
-    } else this.lookSoon(ballot, server)
+    } else this.lookSoon(seat)
     return true
   }
 
   /** Asks one server about a waiter now. If the server does not answer, the next heartbeat asks it again. */
-  lookSoon(ballot: Ballot, server: number): void {
-    this.#look(ballot, server).catch(() => {})
+  lookSoon(seat: Seat): void {
+    this.#look(seat).catch(() => {})
   }
 
   /** Asks one server whether it has granted or queued a waiter. Does nothing if the waiter has no ticket. */
-  async #look(ballot: Ballot, server: number): Promise<void> {
-    const { claim, seats } = ballot
-    const ticket = ballot.ticket ?? seats[server]?.ticket
-    if (ticket !== undefined) await this.#tend(server, [{ claim, ticket: String(ticket) }])
+  async #look({ ballot, member, ticket }: Seat): Promise<void> {
+    const place = ballot.ticket ?? ticket
+    if (place !== undefined) await this.#tend(member, [{ claim: ballot.claim, ticket: String(place) }])
   }
 
   /**
@@ -129,19 +127,17 @@ export class Waiters {
    * if all of them have one, waits for the first of these. Resolves to undefined if no caller wants any of the claims any
    * more.
    */
-  async #tend(server: number, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply | undefined> {
-    const { kind } = this.#ballots.places[server] as Place
+  async #tend({ index, kind }: Member, waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply | undefined> {
     const waiting = waiters.flatMap(waiter => {
-      const ballot = this.#ballots.get(waiter.claim.id)
-      const seat = ballot?.seats[server]
-      return ballot && seat && !ballot.over ? [{ ...waiter, ballot, seat }] : []
+      const seat = this.#ballots.get(waiter.claim.id)?.seats[index]
+      return seat && !seat.ballot.over ? [{ ...waiter, seat }] : []
     })
     if (waiting.length === 0) return undefined
     const some = waiting.filter(({ seat }) => !seat.busy)
     if (some.length === 0) {
       const { seat } = waiting[0]!
       return new Promise((resolve, reject) => {
-        seat.whenFree(error => (error ? reject(error) : resolve(this.#tend(server, waiters))))
+        seat.whenFree(error => (error ? reject(error) : resolve(this.#tend(seat.member, waiters))))
       })
     }
     for (const { seat } of some) {
@@ -151,14 +147,14 @@ export class Waiters {
     let failure: Error | undefined
     try {
       const tended = await kind.tend(some[0]!.claim.key, some)
-      for (const [i, { ballot, seat, ticket }] of some.entries()) {
+      for (const [i, { seat, ticket }] of some.entries()) {
         const found = tended.waiters[i]
-        if (typeof found === 'object') this.#ballots.voted(ballot, server, found)
+        if (typeof found === 'object') this.#ballots.voted(seat, found)
         else {
-          this.#ballots.refused(ballot, server, tended, found)
+          this.#ballots.refused(seat, tended, found)
           seat.ticket = Number(ticket)
         }
-        if (ballot.over) this.#ballots.leave(ballot, server)
+        if (seat.ballot.over) this.#ballots.leave(seat)
       }
       return tended
     } catch (error) {
@@ -167,7 +163,7 @@ export class Waiters {
       throw error
     } finally {
       for (const { seat } of some) seat.free(failure)
-      for (const { ballot } of some) this.#ballots.changed(ballot)
+      for (const { seat } of some) this.#ballots.changed(seat.ballot)
     }
   }
 
@@ -177,8 +173,8 @@ export class Waiters {
    */
   async tend(waiters: readonly HeartbeatEntry[]): Promise<HeartbeatReply> {
     const ballots = this.#ballots
-    const { places, majority } = ballots
-    const answers: (HeartbeatReply | undefined)[] = places.map(() => undefined)
+    const { members, majority } = ballots
+    const answers: (HeartbeatReply | undefined)[] = members.map(() => undefined)
     // The callers of these waiters still wait. If a ballot says that its claim was granted or taken back, `waits`
     // corrects the ballot.
     for (const waiter of waiters) ballots.waits(waiter)
@@ -189,9 +185,9 @@ export class Waiters {
       return !ballot || ballot.granted !== undefined || ballot.votes().length === 0
     }
     const round = new Round(ballots, { verdict: enough => (enough && waiters.every(decided) ? 'over' : 'open') })
-    for (const i of places.keys()) {
+    for (const [i, member] of members.entries()) {
       round.ask(i, 'vote', async () => {
-        answers[i] = await this.#tend(i, waiters)
+        answers[i] = await this.#tend(member, waiters)
       })
     }
     await round.settled()
@@ -199,7 +195,7 @@ export class Waiters {
     const refusals = said.map(
       ({ expected: _, ...answer }) => ({ ...answer, granted: false, position: 0, ticket: '0' }) satisfies Refused,
     )
-    const { sent, ttl, holder, owner } = merged(refusals, places.length - majority, this.#clock.now())
+    const { sent, ttl, holder, owner } = merged(refusals, members.length - majority, this.#clock.now())
     return {
       sent,
       ttl,

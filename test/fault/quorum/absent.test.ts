@@ -30,7 +30,7 @@ const absences = [
 
 // This test fails if `return !rejects && (!up || lag > BEHIND)` becomes `return !rejects && !up` in
 // src/compose/quorum/member.ts: the uses pile up in front of a frozen server. It also fails if
-// `if ((this.members[server] as Member).drop(seat)) seat.free()` is removed in src/compose/quorum/ballots.ts: the server
+// `if (seat.member.drop(seat)) seat.free()` is removed in src/compose/quorum/ballots.ts: the server
 // is asked for all of these locks when it comes back.
 test.for(absences)(
   'I7 I9: a server that is $name is asked for nothing that was used meanwhile',

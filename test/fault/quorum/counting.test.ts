@@ -128,7 +128,7 @@ test.each(untold)(
 
 /** Server 0 knows a hold, and server 1 has come back empty since it began. The votes of servers 0 and 2 count. */
 // This test fails if `(wanted === 'answer' || this.rejects || this.counts === true)` becomes `true` in
-// src/compose/quorum/member.ts and `return !ballot.granted && !(this` becomes `return ballot.over && !(this` in
+// src/compose/quorum/member.ts and `return !ballot.granted && !member.counts` becomes `return ballot.over && !member.counts` in
 // src/compose/quorum/ballots.ts: the votes of servers 1 and 2 are a majority.
 test('I4 I6: a lock is taken if a server that counts names its holder, whatever a server has that does not count yet', async () => {
   const scene = await quorumScene()

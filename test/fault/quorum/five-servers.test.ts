@@ -16,10 +16,10 @@ beforeAll(async () => {
 afterEach(() => lasting.mend())
 afterAll(() => Promise.all([lasting.stop(), forgetting.stop()]))
 
-// This test fails if `this.majority = Math.floor(places.length / 2) + 1` becomes `this.majority = places.length - 1` in
-// src/compose/quorum/ballots.ts: one server may be missing, but not two (I4). It also fails if
-// `round.expect(i, ballots.leave(ballot, i, vote && release))` becomes `if (vote) round.expect(i, ballots.leave(ballot, i,
-// release))` in src/compose/quorum/kind.ts: a late grant by a server that was silent is not withdrawn (I7).
+// This test fails if `this.majority = Math.floor(sources.length / 2) + 1` becomes `this.majority = sources.length - 1` in
+// src/compose/quorum/backend.ts: one server may be missing, but not two (I4). It also fails if
+// `round.expect(i, ballots.leave(seat, vote && release))` becomes `if (vote) round.expect(i, ballots.leave(seat, release))` in
+// src/compose/quorum/kind.ts: a late grant by a server that was silent is not withdrawn (I7).
 test.each(faults)('I1 I2 I4 I6 I7 I8: two of five servers: $name', fault =>
   trial(fault.forgets ? forgetting : lasting, fault),
 )

@@ -109,8 +109,8 @@ test.each(sizes)('I1 I8: the majority changes sides: the holder is notified befo
   }),
 )
 
-// This test fails if `this.majority = Math.floor(places.length / 2) + 1` becomes `this.majority = 1` in
-// src/compose/quorum/ballots.ts: one server's vote is enough, and each side has at least one server (I1).
+// This test fails if `this.majority = Math.floor(sources.length / 2) + 1` becomes `this.majority = 1` in
+// src/compose/quorum/backend.ts: one server's vote is enough, and each side has at least one server (I1).
 test.each(sizes)('I1 I2 I4 I6 I8: the sides change all the time (%i)', size =>
   seeded('sides', async seed => {
     const lease = 900

@@ -16,11 +16,11 @@ beforeAll(async () => {
 afterEach(() => lasting.mend())
 afterAll(() => Promise.all([lasting.stop(), forgetting.stop()]))
 
-// This test fails if `this.majority = Math.floor(places.length / 2) + 1` becomes `this.majority = places.length` in
-// src/compose/quorum/ballots.ts: the votes of all servers are needed (I4). It also fails if `this.majority =
-// Math.floor(places.length / 2) + 1` becomes `this.majority = 1` in src/compose/quorum/ballots.ts: one server's vote is
+// This test fails if `this.majority = Math.floor(sources.length / 2) + 1` becomes `this.majority = sources.length` in
+// src/compose/quorum/backend.ts: the votes of all servers are needed (I4). It also fails if `this.majority =
+// Math.floor(sources.length / 2) + 1` becomes `this.majority = 1` in src/compose/quorum/backend.ts: one server's vote is
 // enough (I1). It also fails if `(a, b) => b - a)[majority - 1]` becomes `(a, b) => a - b)[0]` in
-// src/compose/quorum/ballots.ts: a hold ends as soon as its lease has ended on one server (I8).
+// src/compose/quorum/round.ts: a hold ends as soon as its lease has ended on one server (I8).
 test.each(faults)('I1 I2 I4 I6 I7 I8: one of three servers: $name', fault =>
   trial(fault.forgets ? forgetting : lasting, fault),
 )
