@@ -2,6 +2,7 @@
 import type { Browser } from 'puppeteer-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { client, freshKey } from '../../kit/redis.ts'
+import { eventually } from '../../kit/time.ts'
 import { openSite } from '../ui/site.ts'
 import { expectTexts, launchChromium, openPage, texts } from './chromium.ts'
 import { held, joined, keys, overflow, queue } from './scene.ts'
@@ -189,6 +190,28 @@ describe('how it looks', () => {
     expect(await page.evaluate(`${titles}.filter(title => title.scrollWidth > title.clientWidth).length`)).toBe(0)
     expect(complaints).toEqual([])
   })
+})
+
+test('of many groups, the first are shown, then all, or those that match', async () => {
+  const key = freshKey('jobs')
+  const jobs = client().semaphore(key, 1)
+  await jobs.lock({ group: 'tenant-0' })
+  // These calls still wait when the test ends.
+  for (let i = 1; i < 25; i++) jobs.lock({ group: `tenant-${i}` }).catch(() => {})
+  await eventually(async () => (await jobs.inspect()).waiters.length === 24)
+  const { address } = await openSite([key])
+  const { page } = await openPage(browser, address)
+  await page.waitForSelector('[data-lock^=semaphore] button')
+  await page.click('[data-lock^=semaphore] button')
+  const names = '#grouping td:first-child'
+  const tenants = (count: number) => Array.from({ length: count }, (_, i) => `tenant-${i + 1}`)
+  await expectTexts(page, names, tenants(20))
+  await expectTexts(page, '#said', [/24 waiting; 25 groups, 0 full$/])
+  await page.click('#further-groups')
+  await expectTexts(page, names, [...tenants(24), 'tenant-0'])
+  await page.type('#within', 'ant-24')
+  await expectTexts(page, names, ['tenant-24'])
+  await expectTexts(page, '#waiting .of-group', ['tenant-24', /turn|permits/])
 })
 
 function brightness(color: string): number {
