@@ -258,26 +258,30 @@ export abstract class QueuedKind implements Kind<LockState> {
   }
 
   #refused(claim: Claim, values: readonly string[], sent: number): Refused {
-    const [ttl, position, ticket, heldFor, known, size] = values as [string, string, string, string, string, string]
-    const [clock, pace] = paceOf(known)
-    const standing = standingOf(position)
-    const { owner, label } = decodeNames(values.slice(6).join(' '), Number.parseInt(size, 10))
-    const [, among] = size.split('/')
+    const place = values[1] as string
+    const size = values[5] as string
+    const text = values.length === 7 ? (values[6] as string) : values.slice(6).join(' ')
+    const { owner, label } = decodeNames(text, Number.parseInt(size, 10))
+    const among = size.includes('/') && size.split('/')[1]
     if (among) this.#disagreements.check(claim, among, label)
     if (label !== this.#holder) this.#holder = label
-    const holder = holderOf(this.#holder, sent - Number(heldFor), size)
+    const holder = holderOf(this.#holder, sent - Number(values[3]), size)
+    // The pace and the rest of the place are there only for a caller that is queued.
+    const queued = place !== '0'
+    const [clock, pace] = queued ? paceOf(values[4] as string) : [values[4], undefined]
+    const standing = queued ? standingOf(place) : undefined
     return {
       granted: false,
       sent,
-      ttl: Number(ttl),
-      position: standing.position,
+      ttl: Number(values[0]),
+      position: standing?.position ?? 0,
       // `String(Number(…))` copies the ticket. Without the copy, the ticket would be a slice of the reply, and the
       // whole reply would stay in memory while the waiter waits.
-      ticket: String(Number(ticket)),
+      ticket: queued ? String(Number(values[2])) : '0',
       holder,
       owner,
       clock: Number(clock),
-      expected: this.#expected(claim, standing, pace, holder, sent),
+      expected: standing && this.#expected(claim, standing, pace, holder, sent),
     }
   }
 
@@ -318,8 +322,9 @@ const noResult = () => {}
  * the lock by the holder's claim>/<permits taken>/<holds>".
  */
 function holderOf(label: string, since: number, size: string): Holder {
+  if (!size.includes('/')) return { label, since }
   const [, , taken, holds] = size.split('/')
-  return taken === undefined ? { label, since } : { label, since, taken: [Number(taken), Number(holds)] }
+  return { label, since, taken: [Number(taken), Number(holds)] }
 }
 
 /**
