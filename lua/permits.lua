@@ -421,22 +421,25 @@ end
 -- How many callers are queued, for a caller with the limit `most`; of a semaphore with groups, only those that the limit is
 -- about. Less than any limit if the caller is one of them, because it keeps its place.
 local function crowdIn(s, claim, most)
-  local before = 0
-  for _, line in ipairs({ s.queue, s.otherLine }) do
-    local crowd
-    if s.turns then
-      -- functions
-      crowd = crowdOfGroup(s, claim, line, most - before)
-    else
-      crowd = redis.call('ZCOUNT', line, '-inf', '+inf')
-      if crowd > 0 and crowd >= most - before then
-        crowd = redis.call('ZSCORE', line, claim) and -1 or countLiving(s, line, 0, crowd, false)
+  -- The dead count at first, and are left out if they would matter.
+  for _, enough in ipairs({ MANY, 0 }) do
+    local before = 0
+    for _, line in ipairs({ s.queue, s.otherLine }) do
+      local crowd
+      if s.turns then
+        -- functions
+        crowd = crowdOfGroup(s, claim, line, enough)
+      else
+        crowd = redis.call('ZCOUNT', line, '-inf', '+inf')
+        if crowd > 0 and crowd >= enough then
+          crowd = redis.call('ZSCORE', line, claim) and -1 or countLiving(s, line, 0, crowd, false)
+        end
       end
+      if crowd < 0 then return NEVER_FULL end
+      before = before + crowd
     end
-    if crowd < 0 then return NEVER_FULL end
-    before = before + crowd
+    if before < most or before == 0 or enough == 0 then return before end
   end
-  return before
 end
 
 -- What a hold adds to the pace of the lock: its length, times its permits. So the pace, divided by the permits of the semaphore,

@@ -161,6 +161,8 @@ local function reEnter(s, claim, wants, record, mark, nested)
   if upgrade and nested and not (s.queued and redis.call('ZSCORE', line, claim)) then return 'deadlock' end
   if not again and (not may or upgrade) then return nil end
   if s.queued then redis.call('ZREM', line, claim) end
+  -- A re-entry has no `minHold` of its own.
+  claim = claim:gsub('%d+m%d+,(%d+)', '%1', 1)
   local ends, raised = lives or s.now + claim:match(LEASE, TERMS_AT), ''
   local around = first:sub(1, CLIENT_END) == id:sub(1, CLIENT_END) and redis.call('HMGET', s.lock, first)[1]
   if around and around:match(WANTS, RECORD_TERMS_AT) == wants then

@@ -46,16 +46,16 @@ interface Beside {
 export function foundOf(live: readonly Holding[], alive: readonly Waiting[], beside: Beside): Found {
   const { now, mutex, pace, tags } = beside
   const numbers = [
-    ...live.map(({ since, of }) => [since, of] as const),
-    ...alive.map(({ joined, asked }) => [joined, asked.of] as const),
+    ...live.map(({ since, token, of }) => [since, token, of] as const),
+    ...alive.map(({ joined, ticket, asked }) => [joined, ticket, asked.of] as const),
   ]
-  const [newest] = numbers.sort(([a], [b]) => b - a)
+  const [newest] = numbers.sort(([a, m], [b, n]) => b - a || n - m)
   const calls = [
     ...live.map(({ id, token: at, group }) => [id, { at, limit: group?.limit }] as const),
     ...alive.map(({ asked: { id, group }, ticket: at }) => [id, { at, limit: group?.limit }] as const),
   ]
   return {
-    permits: newest?.[1],
+    permits: newest?.[2],
     pace,
     ...(tags && { turns: { ...tags, asked: new Map(calls) } }),
     holders: live.map(
@@ -79,7 +79,8 @@ export function foundOf(live: readonly Holding[], alive: readonly Waiting[], bes
         ...(!mutex && { permits }),
         ...(group && { group: group.name }),
         position: i + 1,
-        waited: Math.floor(now - joined),
+        // The ticket may be ahead of the time, if several were issued at once.
+        waited: Math.max(0, Math.floor(now - joined)),
         expiresIn: Math.floor(expires - now),
       }),
     ),

@@ -320,14 +320,17 @@ export class MemoryLock {
     })
   }
 
-  /** If the first hold is of the same client, and wants the same, it lasts as long as the new one, which is inside it. */
+  /**
+   * If the first hold is of the same client, and wants the same, it lasts as long as the new one, which is inside it. That of a
+   * mutex does so only if the new lease is longer.
+   */
   #reenter(asked: Asked, owned: readonly Holding[]): Granted {
     this.#remove(asked.id)
     const hold = this.#hold(asked, owned, true)
     const first = owned.find(
       ({ id, mode, again }) => !again && mode === asked.mode && clientOf(id) === clientOf(asked.id),
     )
-    if (first) first.until = Math.max(first.until, hold.until)
+    if (first && (!this.#mutex || asked.lease > first.lease)) first.until = Math.max(first.until, hold.until)
     const grant = this.#grant(hold, 'reentry')
     return { ...grant, ends: grant.deadline, around: first?.id }
   }

@@ -67,7 +67,7 @@ describe('phases', () => {
   test('I4 a waiting writer that gives up or dies no longer keeps readers out', async ({ lock }) => {
     const [ada, ben, cleo] = [reader('ada'), reader('ben'), reader('cleo')]
     const gone = writer('gone')
-    const dead = { ...writer('dead'), ttl: 1 }
+    const dead = { ...writer('dead'), ttl: 500 }
     await heardBy(lock, ben, cleo)
     await lock.acquire(ada)
     await queued(lock, gone, ben)
@@ -325,4 +325,22 @@ test('I7 both queues live as long as a waiter is queued in either', async ({ loc
   await lock.acquire({ ...reader('long'), ttl: 60_000 }, 'queue')
   const lives = await Promise.all([lock.names.queue, lock.names.readers].map(name => lock.redis.pttl(name)))
   expect(Math.min(...lives)).toBeGreaterThan(100_000)
+})
+
+test('a call with a limit of waiters does not count a dead writer beside a living reader', async ({ lock }) => {
+  const dead = { ...writer('dead'), ttl: 500 }
+  await lock.acquire(writer('holder'))
+  await queued(lock, dead)
+  await new Promise(resolve => setTimeout(resolve, 550))
+  await queued(lock, reader('living'))
+  expect(await lock.acquire(reader('late'), 2)).toMatchObject({ status: 'refused', position: 2 })
+})
+
+test('a re-entry has no minHold of its own', async ({ lock }) => {
+  const outer = asker(caller('ada'), writer('ada').wants)
+  const inner = { ...another(outer), minHold: 60_000, lease: 1_000 }
+  await lock.acquire(outer)
+  expect(await lock.acquire(inner)).toMatchObject({ status: 'reentered', ttl: 1_000 })
+  await lock.release(inner)
+  expect(await holders(lock)).toEqual([outer.id])
 })
