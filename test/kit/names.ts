@@ -1,7 +1,7 @@
 /** The names of a lock's keys in Redis, by the words for them in lua/. */
 import type { Names } from '../../src/kind.ts'
 
-const suffixes = {
+export const suffixOf = {
   lock: '',
   queue: ':q',
   deadlines: ':d',
@@ -12,11 +12,11 @@ const suffixes = {
   none: ':n',
 } as const
 
-export type NamesOf<W extends keyof typeof suffixes> = { readonly [K in W]: string }
+export type NamesOf<W extends keyof typeof suffixOf> = { readonly [K in W]: string }
 
 /** Returns the names of a lock's keys for these words. */
-export function namesOf<W extends keyof typeof suffixes>(lock: string, ...words: readonly W[]): NamesOf<W> {
-  return Object.fromEntries(words.map(word => [word, lock + suffixes[word]])) as NamesOf<W>
+export function namesOf<W extends keyof typeof suffixOf>(lock: string, ...words: readonly W[]): NamesOf<W> {
+  return Object.fromEntries(words.map(word => [word, lock + suffixOf[word]])) as NamesOf<W>
 }
 
 /** Returns the keys for the script `renew`: the lock of each hold, and then the deadlines of each. */

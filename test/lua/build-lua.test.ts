@@ -7,10 +7,14 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { camel, type Kinds, moduleOf, partsOf } from '../../scripts/lua/bundle.ts'
+import { camel, KINDS, type Kinds, moduleOf, partsOf } from '../../scripts/lua/bundle.ts'
 import { renamed } from '../../scripts/lua/short-names.ts'
 import { type Script, unitsOf } from '../../scripts/lua/source.ts'
+import { mutex } from '../../src/kinds/mutex/mutex.ts'
+import { reading } from '../../src/kinds/permits/read-write.ts'
+import { semaphore } from '../../src/kinds/permits/semaphore.ts'
 import { mutexScripts, readWriteScripts, semaphoreScripts, textsOf } from '../../src/kinds/scripts.ts'
+import { suffixOf } from '../kit/names.ts'
 
 const project = fileURLToPath(new URL('../../', import.meta.url))
 const lua = pathToFileURL(join(project, 'lua/'))
@@ -85,6 +89,21 @@ describe('the generated module', () => {
   )('$name takes and gives what the headers say', ({ name, scripts }) => {
     const source = readFileSync(join(project, 'src/kinds/scripts.ts'), 'utf8')
     expect(signaturesIn(source, name)).toEqual(scripts.map(signatureOf).sort())
+  })
+
+  test.each([
+    { kind: mutex, folder: 0 },
+    { kind: semaphore, folder: 1 },
+    { kind: reading, folder: 1 },
+  ])('a $kind.name has the keys of all its scripts, in their order', ({ kind: { name, suffixes, least }, folder }) => {
+    const { lacks } = KINDS[name || 'mutex']!
+    for (const { keys } of unitsOf(lua, folders).scripts[folder]!) {
+      if (keys[0]!.mark === '...') continue
+      const own = keys.filter(key => !lacks.includes(key.name))
+      const words = own.map(key => key.name) as (keyof typeof suffixOf)[]
+      expect(words.map(word => suffixOf[word])).toEqual(suffixes)
+      expect(own.filter(key => key.mark === '').length).toBe(least)
+    }
   })
 
   test.each([
