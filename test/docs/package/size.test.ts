@@ -5,7 +5,7 @@ import { programs, sizeOf } from '../../../scripts/size.ts'
  * The present size of the library in bytes: minified, and without its dependencies. If the library grows, a test fails.
  * CONTRIBUTING.md ("Size") says why it is larger than the goal of 30 KB.
  */
-const STANDS_AT = 227_400
+const STANDS_AT = 227_600
 
 describe('what a program that bundles the library gets', () => {
   test('does not grow, minified, before dependencies', async () => {
