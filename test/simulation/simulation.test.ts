@@ -86,7 +86,8 @@
  *   src/compose/quorum/kind.ts
  *     resolves although a forced release has ended the prolonged vote (I8)
  *   src/compose/quorum/inspection.ts
- *     counts a server that has not answered as one without the hold (I5)
+ *     counts a server that has not answered as one without the hold (I5); looks up the holder of a forced
+ *     release for as long as holders change (I6)
  *   src/compose/quorum/member.ts
  *     does not ask again after a refused INFO (I4); counts the votes of another member's replica (I1)
  */

@@ -53,3 +53,29 @@ test('I8: a grant that had to wait until servers counted is renewed before the c
   const { deadline } = (await now(answer)) as Granted
   expect(deadline - clock.now()).toBeGreaterThan(0.9 * claim.lease)
 })
+
+/** Server 2 is away at the grant, and comes back empty. */
+// This test fails if `this.#join(ballot)` is removed in src/compose/quorum/ballots.ts: the server is asked only when its
+// votes count.
+test('I8: a hold is written to a server that comes back, although its votes do not count yet', async () => {
+  const asked: string[] = []
+  const kept = new Set<object>()
+  const whenReady = (what: object) => void kept.add(what)
+  const away = { ...member, outOfReach: true, counts: false, whenReady, drop: (what: object) => kept.delete(what) }
+  const places = [member, member, away].map((member, i) => ({
+    member,
+    vote: async (_: Claim, mode: string) => {
+      asked.push(`${mode} ${i}`)
+      return { granted: true, token: 1_000, deadline: 2_000, via: 'immediate' }
+    },
+  }))
+  const { kind, ballots } = quorumOver(places, new FakeClock())
+  const answer = new Promise<Granted | Refused>((done, failed) =>
+    kind.attempt(claim, 'try', 0, false, { done, failed }),
+  )
+  expect(await now(answer)).toMatchObject({ granted: true })
+  expect(asked).toEqual(['try 0', 'try 1'])
+  away.outOfReach = false
+  ballots.reconsider()
+  expect(asked.at(-1)).toBe('same 2')
+})

@@ -180,3 +180,30 @@ test('I8: if all servers have answered, and a vote has come meanwhile, they are 
   votes(2)
   expect((await now(renewing)) as number[]).toEqual([clock.now() + 19_800])
 })
+
+/** Servers 0 and 1 have the hold with another token. They have not answered yet that they have received that of the hold. */
+// This test fails if `(ballot as Ballot).until || least` becomes `(ballot as Ballot).until` in src/compose/quorum/kind.ts: the
+// renewal waits for them for no time at all.
+test('I8: a renewal waits for a majority that is receiving the token of the hold', async () => {
+  const clock = new FakeClock()
+  const votes: ((grant: Granted) => void)[] = []
+  let raised = false
+  const places = [0, 1, 2].map(server => ({
+    member,
+    kind: { renew: async () => [server === 2 || raised ? clock.now() + 20_000 : 'replaced'] },
+    vote: () => new Promise(resolve => votes.push(resolve)),
+  }))
+  const { ballots, kind } = quorumOver(places, clock)
+  const ballot = ballots.of(claim)
+  for (const seat of ballot.seats)
+    ballots.voted(seat, { granted: true, token: 2_000, deadline: clock.now() + 600, via: 'immediate' })
+  ballots.changed(ballot)
+  clock.block(1)
+  const renewing = kind.renew([{ hold, token: 2_000, ms: 20_000 }])
+  await clock.advance(50)
+  expect(await now(renewing)).toBe('pending')
+  raised = true
+  for (const answer of votes) answer({ granted: true, token: 2_000, deadline: clock.now() + 600, via: 'immediate' })
+  const [until] = (await now(renewing)) as number[]
+  expect(until).toBeGreaterThan(clock.now() + 19_700)
+})

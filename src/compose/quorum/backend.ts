@@ -196,7 +196,7 @@ export class Quorum implements Backend, Electorate {
           this.#floor.reading(index, Number(seconds) * 1e6 + Number(micros), sent)
           this.#ballots.reconsider()
         },
-        // A failed reading is ignored. While no clock has been read, a grant takes a second round trip (floor.ts).
+        // A failed reading is ignored. While no clock has been read, a grant takes a second round trip (eligibility.ts).
         () => {},
       )
     }

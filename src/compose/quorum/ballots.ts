@@ -251,6 +251,7 @@ export class Ballots implements Electorate {
     // A vote that arrives after the grant may have another token, which is replaced.
     if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)
     else this.#order(ballot)
+    this.#join(ballot)
     if (ballot.attempts.size > 0) for (const judge of [...ballot.attempts]) judge()
     else if (ballot.granted && !ballot.reported) {
       ballot.reported = true
@@ -286,11 +287,14 @@ export class Ballots implements Electorate {
     const via = (['reentry', 'expiry', 'handoff'] as const).find(each => votes.some(vote => vote.via === each))
     ballot.granted = { granted: true, token, deadline, via: via ?? 'immediate' }
     ballot.looks = 0
-    // A server whose votes do not count yet may have the hold.
-    for (const seat of ballot.seats) {
-      if (seat.member.outOfReach || !seat.member.drop(seat)) continue
+  }
+
+  /** Writes the hold to servers that were to be asked for a vote when they count: they may have a hold before. */
+  #join({ seats, granted }: Ballot): void {
+    for (const seat of seats) {
+      if (!granted || seat.member.outOfReach || !seat.member.drop(seat)) continue
       seat.free()
-      this.ask(seat, 'same', token)
+      this.ask(seat, 'same', granted.token)
     }
   }
 

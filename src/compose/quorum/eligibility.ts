@@ -26,7 +26,7 @@ export const DRIFT = 0.01
 const LOADING = 100
 /** The first and the longest pause before a server is asked again that has not said whether its votes count, in ms. */
 const AGAIN = { first: 100, longest: 5_000 }
-/** While the votes of a server do not count yet, waiters are checked this often, in ms. */
+/** While the votes of a server do not count yet, it is told this often how long that will last, in ms. */
 const CHECK = 1_000
 
 /** What a server reports about itself. */

@@ -215,7 +215,8 @@ export class QuorumKind implements Kind<LockState> {
     const round = new Round(ballots, {
       verdict: enough => (enough && holds.every(decided) ? 'over' : 'open'),
       least: () => {
-        const ends = holds.filter(open).map(({ ballot }) => (ballot as Ballot).until)
+        // While a majority is receiving the token, no majority has the hold.
+        const ends = holds.filter(open).map(({ ballot, least }) => (ballot as Ballot).until || least)
         const left = Math.max(0, Math.min(...ends) - clock.now())
         return ends.length > 0 ? Math.min(PATIENCE.most, left * PATIENCE.fraction) : undefined
       },

@@ -9,7 +9,7 @@ import type { Eligibility } from './eligibility.ts'
 
 /** A server that leaves requests unanswered and sends nothing for this many ms is reported as unusable. */
 const SILENT = 500
-/** If a request has been unanswered for this many ms, further requests are kept back (`Member.keep`). */
+/** If a request has been unanswered for this many ms, further requests are kept back (`Member.whenReady`). */
 const BEHIND = 1_000
 /** How often a server that leaves requests unanswered is checked again, in ms. */
 const RECHECK = 100
@@ -99,7 +99,7 @@ export class Member {
     return this.#kept.delete(what)
   }
 
-  /** Sends the requests that were kept back, if the server can be reached now. */
+  /** Sends the requests that were kept back, if the server can be asked now. */
   recheck(): void {
     const now = this.#clock.now()
     for (const [what, { since, wanted, turn }] of [...this.#kept]) {

@@ -5,7 +5,7 @@ import { programs, sizeOf } from '../../../scripts/size.ts'
  * The size of the library in bytes, as `npm run size` has printed it: minified, and without its dependencies. A change may
  * add up to `ROOM` to it; CONTRIBUTING.md ("Size") says what to do about more, and why the size is above the goal of 30 KB.
  */
-const STOOD_AT = 229_900
+const STOOD_AT = 219_200
 const ROOM = 2_000
 
 describe('what a program that bundles the library gets', () => {
