@@ -70,12 +70,12 @@ export class Session {
       if (!(error instanceof LockClosedError)) observer.tell('error', error as Error)
     }
     const backend = connect({
-      granted: (id, grant, lock) => {
+      onGranted: (id, grant, lock) => {
         const wanted = this.#named.get(id)?.granted(grant, clock.now())
         if (!wanted && !this.#all.some(({ withdrawals }) => withdrawals.planned(id))) this.#giveBack(id, lock)
       },
-      lost: (id, token, why) => this.#named.get(id)?.taken(token, why),
-      unlocked: (lock, by) => {
+      onTaken: (id, token, why) => this.#named.get(id)?.taken(token, why),
+      onUnlocked: (lock, by) => {
         // This client needs no message about its own release, because it gets the reply to that release. A read-write
         // lock is an exception. Its readers and its writers are two kinds of lock in this client. The reply reaches
         // only one of the two kinds, so the other one needs the message.
@@ -85,25 +85,25 @@ export class Session {
           if (!own || client.keys.root === this.#sides) client.onUnlocked(key)
         })
       },
-      entered: (lock, owner) => this.#about(lock, (client, key) => client.onEntered(key, owner)),
-      ends: (lock, ms) => this.#about(lock, ({ requests }, key) => requests.look(key, ms)),
-      down: (error, brief) => {
+      onEntered: (lock, owner) => this.#about(lock, (client, key) => client.onEntered(key, owner)),
+      onEnds: (lock, ms) => this.#about(lock, ({ requests }, key) => requests.look(key, ms)),
+      onDown: (error, brief) => {
         this.#down = brief ? undefined : error
         for (const { requests } of this.#all) requests.onDisconnected(error, brief)
       },
-      up: () => {
+      onUp: () => {
         for (const { requests } of this.#all) requests.onReconnected()
       },
-      moved: affects => {
+      onMoved: affects => {
         for (const { withdrawals, kind } of this.#all) withdrawals.sendAgain(key => affects(kind.placeOf(key)))
       },
-      heard: lock => {
+      onMessagesResumed: lock => {
         if (lock !== undefined) this.#about(lock, (client, key) => client.onMessagesResumed(key))
         else for (const client of this.#all) client.onMessagesResumed()
       },
-      disconnected: error => observer.tell('disconnected', error),
-      reconnected: () => observer.tell('reconnected'),
-      warned: failed,
+      onDisconnected: error => observer.tell('disconnected', error),
+      onReconnected: () => observer.tell('reconnected'),
+      onWarning: failed,
       busy: () => this.#waiting + this.#held > 0,
     })
     this.#backend = backend

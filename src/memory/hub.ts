@@ -116,7 +116,7 @@ export class MemoryHub implements Hub, MemoryStore {
   }
 
   won(id: string, grant: Granted, lock: string): void {
-    this.#clientOf(id)?.tell(listener => listener.granted(id, grant, lock))
+    this.#clientOf(id)?.tell(listener => listener.onGranted(id, grant, lock))
   }
 
   taken(id: string, token: number, why: string): void {
@@ -124,16 +124,16 @@ export class MemoryHub implements Hub, MemoryStore {
   }
 
   free(lock: string, by: string | undefined): void {
-    this.#publish(lock, listener => listener.unlocked(lock, by))
+    this.#publish(lock, listener => listener.onUnlocked(lock, by))
   }
 
   entered(lock: string, owner: string): void {
-    this.#publish(lock, listener => listener.entered(lock, owner))
+    this.#publish(lock, listener => listener.onEntered(lock, owner))
   }
 
   ends(lock: string, ms: number, head: string | undefined): void {
-    this.#publish(lock, listener => listener.ends?.(lock, ms))
-    if (head !== undefined) this.#clientOf(head)?.tell(listener => listener.ends?.(lock, ms))
+    this.#publish(lock, listener => listener.onEnds?.(lock, ms))
+    if (head !== undefined) this.#clientOf(head)?.tell(listener => listener.onEnds?.(lock, ms))
   }
 
   idle(lock: MemoryLock): void {
@@ -215,9 +215,9 @@ class Connection implements Backend {
   /** During an outage of the store, the client is made first, so that it can be listened to. */
   open(): void {
     if (this.up) return
-    this.#listener.down(refused(), false)
+    this.#listener.onDown(refused(), false)
     Promise.resolve().then(() => {
-      if (this.#state === 'disconnected') this.#listener.disconnected(refused())
+      if (this.#state === 'disconnected') this.#listener.onDisconnected(refused())
     })
   }
 
@@ -231,8 +231,8 @@ class Connection implements Backend {
     if (this.#state !== 'connected') return
     this.#state = 'disconnected'
     for (const lock of this.#hub.locks.values()) lock.cutOff(this.ids.client)
-    this.#listener.down(refused(), false)
-    this.#listener.disconnected(refused())
+    this.#listener.onDown(refused(), false)
+    this.#listener.onDisconnected(refused())
   }
 
   reconnect(): void {
@@ -240,9 +240,9 @@ class Connection implements Backend {
     this.#state = 'connected'
     for (const tell of this.#missed.splice(0)) tell()
     for (const call of this.#calls) call.run()
-    this.#listener.up()
-    this.#listener.heard()
-    this.#listener.reconnected()
+    this.#listener.onUp()
+    this.#listener.onMessagesResumed()
+    this.#listener.onReconnected()
   }
 
   /**
@@ -285,7 +285,7 @@ class Connection implements Backend {
   }
 
   taken(id: string, token: number, why: string): void {
-    const tell = () => this.#listener.lost(id, token, why)
+    const tell = () => this.#listener.onTaken(id, token, why)
     if (this.up) tell()
     else this.#missed.push(tell)
   }

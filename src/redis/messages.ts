@@ -16,15 +16,15 @@ import { lockOfChannel } from './keys.ts'
 /** Receives messages, of Redis, of a quorum or of a store in memory. `lock`: the name of a lock. */
 export interface MessageListener {
   /** The waiter `id` has been granted the lock. The same grant may be told again, also by an answer. */
-  granted(id: string, grant: Announced, lock: string): void
+  onGranted(id: string, grant: Announced, lock: string): void
   /** A hold may have been taken away. `why`: it certainly has, for this reason. Redis gives no reason. */
-  lost(id: string, token: number, why?: string): void
+  onTaken(id: string, token: number, why?: string): void
   /** The lock may be free. `by`: the client that released the lock; undefined if that is not known. */
-  unlocked(lock: string, by: string | undefined): void
+  onUnlocked(lock: string, by: string | undefined): void
   /** `owner` has got the lock, so its other waiters may re-enter. */
-  entered(lock: string, owner: string): void
+  onEntered(lock: string, owner: string): void
   /** The lease of a holder ends in `ms`, which is sooner than the lock's waiters may expect. */
-  ends?(lock: string, ms: number): void
+  onEnds?(lock: string, ms: number): void
 }
 
 const ENTERED = 'entered '
@@ -35,22 +35,22 @@ export function readerFor(listener: MessageListener, onBeat?: () => void) {
   return (channel: string, text: string): void => {
     const lock = lockOfChannel(channel)
     if (lock !== undefined) {
-      if (text.startsWith(ENTERED)) listener.entered(lock, text.slice(ENTERED.length))
-      else if (text.startsWith(ENDS)) listener.ends?.(lock, Number(text.slice(ENDS.length)))
-      else listener.unlocked(lock, text.split(' ', 2)[1])
+      if (text.startsWith(ENTERED)) listener.onEntered(lock, text.slice(ENTERED.length))
+      else if (text.startsWith(ENDS)) listener.onEnds?.(lock, Number(text.slice(ENDS.length)))
+      else listener.onUnlocked(lock, text.split(' ', 2)[1])
       return
     }
     const [word, id = '', token = ''] = text.split(' ', 3)
     if (word === 'beat') onBeat?.()
-    else if (word === 'lost') listener.lost(id, Number(token))
-    else if (word === 'ends') listener.ends?.(text.slice(`${word} ${id} `.length), Number(id))
+    else if (word === 'lost') listener.onTaken(id, Number(token))
+    else if (word === 'ends') listener.onEnds?.(text.slice(`${word} ${id} `.length), Number(id))
     else if (word === 'handoff' || word === 'expiry') {
       // The lock's name is the remaining text, and may contain spaces.
       const name = text.slice(`${word} ${id} ${token} `.length)
       const tokens = token.split(',')
       for (const [i, each] of id.split(',').entries()) {
         const [number, slots] = (tokens[i] ?? '').split(':')
-        listener.granted(each, { token: Number(number), via: word, slots: slots ? slotsOf(slots) : undefined }, name)
+        listener.onGranted(each, { token: Number(number), via: word, slots: slots ? slotsOf(slots) : undefined }, name)
       }
     }
   }

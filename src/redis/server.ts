@@ -88,15 +88,15 @@ export class Server implements Backend {
     }
     this.commands = connect({
       onUp: () => {
-        listener.up()
+        listener.onUp()
         // In a cluster, each channel tells for itself when its messages arrive again.
-        if (cluster) listener.heard()
+        if (cluster) listener.onMessagesResumed()
         this.#cameBack()
         warnOfEviction(this.commands.redis, error => this.#warn(error))
       },
       onDown: (error, brief) => {
         if (!brief) this.#broken(error)
-        listener.down(error, brief)
+        listener.onDown(error, brief)
       },
     })
     const { redis, uplink } = this.commands
@@ -107,13 +107,13 @@ export class Server implements Backend {
       new Shards(redis as Cluster, clock, outageTimeout, subscriber, {
         messages: listener,
         onDown,
-        onMoved: slots => listener.moved?.(place => slots.has(slotOf(`{${place}}`))),
+        onMoved: slots => listener.onMoved?.(place => slots.has(slotOf(`{${place}}`))),
         isAccepted: () => uplink.accepted,
       })
     this.#subscriber = new Subscriber(clock, cluster ? toShards : toOneServer, {
       onWhole: () => this.#cameBack(),
       onResumed: channel => {
-        if (cluster) listener.heard(lockOfChannel(channel) ?? channel.slice(0, -this.#inbox.length))
+        if (cluster) listener.onMessagesResumed(lockOfChannel(channel) ?? channel.slice(0, -this.#inbox.length))
       },
     })
     if (!replicas) return
@@ -207,7 +207,7 @@ export class Server implements Backend {
   #warn(error: LockError): void {
     if (this.#warned.has(error.message)) return
     this.#warned.add(error.message)
-    this.#listener.warned?.(error)
+    this.#listener.onWarning?.(error)
   }
 
   /** Resets every connection, because another server is the master now. */
@@ -218,15 +218,15 @@ export class Server implements Backend {
   #broken(error: Error): void {
     if (this.#reported) return
     this.#reported = true
-    this.#listener.disconnected(error)
+    this.#listener.onDisconnected(error)
   }
 
   /** A connection is up again, or every channel is. If nothing is missing any more, says so. */
   #cameBack(): void {
     if (!this.commands.up || !this.#subscriber.whole) return
-    if (!this.names.cluster) this.#listener.heard()
+    if (!this.names.cluster) this.#listener.onMessagesResumed()
     if (!this.#reported) return
     this.#reported = false
-    this.#listener.reconnected()
+    this.#listener.onReconnected()
   }
 }

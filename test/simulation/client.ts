@@ -258,17 +258,17 @@ export class SimulatedClient implements Observer {
   }
 
   /** Returns a listener that notes whether commands reach Redis, and then calls `listener`. */
-  #overheard(listener: LinkListener): Pick<LinkListener, 'down' | 'up'> {
+  #overheard(listener: LinkListener): Pick<LinkListener, 'onDown' | 'onUp'> {
     return {
-      down: (error, brief) => {
+      onDown: (error, brief) => {
         this.#note(() => `down: ${error.message}`)
         this.outOfReach ??= this.#net.timeline.now
-        listener.down(error, brief)
+        listener.onDown(error, brief)
       },
-      up: () => {
+      onUp: () => {
         this.#note(() => 'up')
         this.outOfReach = undefined
-        listener.up()
+        listener.onUp()
       },
     }
   }

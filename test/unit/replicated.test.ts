@@ -151,7 +151,7 @@ test.for(ways)(
     await at.clock.advance(100)
     expect(at.ids.asked).toEqual(['A', 'B'])
     // Another server, which is the master now, has the first grant, and says so.
-    at.listener.granted('A', { token: 100, via: 'handoff' }, 'lock')
+    at.listener.onGranted('A', { token: 100, via: 'handoff' }, 'lock')
     expect(at.kind.returns.all.map(({ args }) => args[0].id)).toEqual(['A'])
     await at.grant(50)
     await at.confirm()

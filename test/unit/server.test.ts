@@ -31,15 +31,15 @@ function opened(more: object, listener: Partial<LinkListener> = {}) {
     },
   }
   const server = new Server(source as unknown as Redis, settingsOf({ replicas: { min: 1, timeout: 100 } }), clock, {
-    granted: nobody,
-    lost: nobody,
-    unlocked: nobody,
-    entered: nobody,
-    down: nobody,
-    up: nobody,
-    heard: nobody,
-    disconnected: nobody,
-    reconnected: nobody,
+    onGranted: nobody,
+    onTaken: nobody,
+    onUnlocked: nobody,
+    onEntered: nobody,
+    onDown: nobody,
+    onUp: nobody,
+    onMessagesResumed: nobody,
+    onDisconnected: nobody,
+    onReconnected: nobody,
     busy: () => false,
     ...listener,
   })
@@ -103,12 +103,12 @@ test('I6 a call of a client that holds a lock has as much time as other calls, b
   server.close()
 })
 
-// This test fails if `if (!this.names.cluster) this.#listener.heard()` is removed in src/redis/server.ts: no waiter looks again.
+// This test fails if `if (!this.names.cluster) this.#listener.onMessagesResumed()` is removed in src/redis/server.ts: no waiter looks again.
 test.each(['commands first', 'messages first'] as const)(
   'I4 when both connections were lost, waiters look again once: when both are back (%s)',
   async order => {
     let heard = 0
-    const { server, made } = opened({ subscribe: async () => 1 }, { heard: () => (heard += 1) })
+    const { server, made } = opened({ subscribe: async () => 1 }, { onMessagesResumed: () => (heard += 1) })
     const [commands, messages] = made as [FakeRedis, FakeRedis]
     const both = order === 'commands first' ? [commands, messages] : [messages, commands]
     for (const redis of made) await redis.ready()

@@ -75,7 +75,7 @@ export class Quorum implements Backend, Electorate {
       return new Member(i, name, server, eligibility, clock, settings.outageTimeout)
     })
     this.#ballots = new Ballots(this, settings.waiterTtl, {
-      won: ({ id, key }, grant) => listener.granted(id, grant, this.#keys.of(key).lock),
+      won: ({ id, key }, grant) => listener.onGranted(id, grant, this.#keys.of(key).lock),
       denied: (member, error) => {
         member.refusal = error
         this.#tellSoon()
@@ -220,7 +220,7 @@ export class Quorum implements Backend, Electorate {
       if (name !== undefined && opening) tell(name, opening.by)
     }
     return {
-      granted: (id, { token, via }, lock) => {
+      onGranted: (id, { token, via }, lock) => {
         if (this.#waiters.announced(i, id, token, via)) return
         const key = member().keys?.keyOf(lock)
         if (key !== undefined)
@@ -228,37 +228,37 @@ export class Quorum implements Backend, Electorate {
             .kind.giveBack({ key, id })
             .catch(() => {})
       },
-      lost: (id, token) => {
+      onTaken: (id, token) => {
         this.#ballots.taken(i, id, token)
-        listener.lost(id, 0)
+        listener.onTaken(id, 0)
       },
-      unlocked: (lock, by) => {
-        said('free', lock, (name, one) => listener.unlocked(name, one), by)
+      onUnlocked: (lock, by) => {
+        said('free', lock, (name, one) => listener.onUnlocked(name, one), by)
       },
-      ends: (lock, ms) => {
+      onEnds: (lock, ms) => {
         const name = this.#nameOf(i, lock)
-        if (name !== undefined) listener.ends?.(name, ms)
+        if (name !== undefined) listener.onEnds?.(name, ms)
       },
-      entered: (lock, owner) => said(`entered ${owner}`, lock, name => listener.entered(name, owner)),
-      down: (error, brief) => {
+      onEntered: (lock, owner) => said(`entered ${owner}`, lock, name => listener.onEntered(name, owner)),
+      onDown: (error, brief) => {
         member().lost(error, brief)
         this.#changed()
         member().recheck()
       },
-      up: () => {
+      onUp: () => {
         member().connected()
         this.#changed()
         this.#readClocks()
       },
-      heard: lock => {
-        if (lock === undefined) return listener.heard()
+      onMessagesResumed: lock => {
+        if (lock === undefined) return listener.onMessagesResumed()
         const name = this.#nameOf(i, lock)
-        if (name !== undefined) listener.heard(name)
+        if (name !== undefined) listener.onMessagesResumed(name)
       },
-      disconnected: () => this.#report(),
-      reconnected: () => this.#report(),
-      warned: error =>
-        listener.warned?.(new LockError(error.code, `${member().name}: ${error.message}`, undefined, error)),
+      onDisconnected: () => this.#report(),
+      onReconnected: () => this.#report(),
+      onWarning: error =>
+        listener.onWarning?.(new LockError(error.code, `${member().name}: ${error.message}`, undefined, error)),
       busy: () => listener.busy(),
     }
   }
@@ -276,7 +276,7 @@ export class Quorum implements Backend, Electorate {
         const reason = troubles[i]
         if (!reason || kinds.filter(kind => kind === kinds[i]).length >= this.majority || !member.isNews(reason))
           continue
-        this.#listener.warned?.(new LockConnectionError(member.name, reason))
+        this.#listener.onWarning?.(new LockConnectionError(member.name, reason))
       }
     })
   }
@@ -298,8 +298,8 @@ export class Quorum implements Backend, Electorate {
     if (whole !== this.#whole || !whole) {
       this.#whole = whole
       const error = whole ? undefined : this.trouble()
-      if (whole) this.#listener.up()
-      else if (error && this.#lacking) this.#listener.down(error, false)
+      if (whole) this.#listener.onUp()
+      else if (error && this.#lacking) this.#listener.onDown(error, false)
     }
     this.#report()
     this.#ballots.reconsider()
@@ -310,10 +310,10 @@ export class Quorum implements Backend, Electorate {
     const [trouble, { up }] = [this.trouble(), this]
     if (!up && trouble && this.#lacking && this.members.some(({ away }) => away) && !this.#reported) {
       this.#reported = true
-      this.#listener.disconnected(trouble)
+      this.#listener.onDisconnected(trouble)
     } else if (up && this.#reported) {
       this.#reported = false
-      this.#listener.reconnected()
+      this.#listener.onReconnected()
     }
   }
 }

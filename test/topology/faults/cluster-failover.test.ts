@@ -93,7 +93,7 @@ test('I3 I4: a waiter whose client is not subscribed is passed over only if it w
 })
 
 describe('SIGKILL of a master', () => {
-  // This test fails if `slots => listener.moved?.(place =>` becomes `() => void (place =>` in src/redis/server.ts: the
+  // This test fails if `slots => listener.onMoved?.(place =>` becomes `() => void (place =>` in src/redis/server.ts: the
   // new master has a hold that ended on the old one.
   test('I4: a release that its replica missed is sent again', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
