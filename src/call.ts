@@ -43,8 +43,11 @@ export interface CallClient {
 /** How a call settles its promise. */
 type Resolve = (outcome: Lease | null | Promise<never>) => void
 
-/** Hands the functions of a new promise to its call. One function serves all calls: a closure for each costs memory. */
-let settling!: Resolve
+/**
+ * Hands the function of a new promise to its call. One executor serves all calls: a closure for each costs memory. The
+ * function keeps its promise, and so the lease, so it must not stay here.
+ */
+let settling: Resolve | undefined
 const settledBy = (resolve: Resolve) => {
   settling = resolve
 }
@@ -97,7 +100,8 @@ export class LockCall implements Call, ReplicatedCall {
     this.blocking = blocking
     this.told = told
     this.promise = new Promise<Lease | null>(settledBy)
-    this.#resolve = settling
+    this.#resolve = settling as unknown as Resolve
+    settling = undefined
   }
 
   get fairAfter(): number | undefined {
