@@ -128,7 +128,9 @@ describe('a server that puts off every script', () => {
   })
 
   test('once scripts are accepted again, all calls work', async () => {
-    await forEach(puttingOff, {}, async ({ locks, key, refuse, accept }) => {
+    // Only a cluster says TRYAGAIN. The call that follows may lack some keys, which only the scripts for a cluster expect.
+    const bySingleServers = puttingOff.filter(words => !words.startsWith('TRYAGAIN'))
+    await forEach(bySingleServers, {}, async ({ locks, key, refuse, accept }) => {
       refuse()
       const calls = [locks.lock(key, { fair: true }), locks.lock(key)]
       await sleep(300)
