@@ -167,7 +167,12 @@ class ScriptCall<T> implements ScriptRequest<T> {
 
   get args(): CallArgs {
     const { all } = this.#keys
-    this.#list ??= [this.#script.sha, String(all.length), ...all, ...given(this.#values).map(String)]
+    this.#list ??= [
+      this.#script.sha,
+      String(all.length),
+      ...all,
+      ...this.#values.slice(0, countOf(this.#values)).map(String),
+    ]
     return this.#list
   }
 
@@ -296,21 +301,21 @@ function textOfCall({ head }: Loaded, keys: Names & Written, values: Arguments):
     text.charCodeAt(0)
     keys[written] = text
   }
-  const args = given(values)
-  return `*${all.length + args.length + 3}${head}${text}${bulks(args)}`
+  const count = countOf(values)
+  return `*${all.length + count + 3}${head}${text}${bulks(values, count)}`
 }
 
 const END = '\r\n'
 
-/** Returns the values before the first undefined one. */
-function given(values: Arguments): readonly (string | number)[] {
+/** Returns how many values stand before the first undefined one. */
+function countOf(values: Arguments): number {
   const end = values.indexOf(undefined)
-  return (end < 0 ? values : values.slice(0, end)) as readonly (string | number)[]
+  return end < 0 ? values.length : end
 }
 
-function bulks(values: readonly (string | number)[]): string {
+function bulks(values: Arguments, count = values.length): string {
   let text = ''
-  for (const value of values) text += bulk(String(value))
+  for (let i = 0; i < count; i++) text += bulk(String(values[i]))
   return text
 }
 
