@@ -54,6 +54,7 @@ test('the help says how long a run takes, as the plan does', async () => {
   }
   const own = rivals.filter(({ kind }) => kind !== 'rival')
   const [least, most, withAll] = output
+    .replace(/\s+/g, ' ')
     .match(/takes (\d+) to (\d+) minutes, .* packages (\d+) minutes/)!
     .slice(1)
     .map(Number)
