@@ -54,7 +54,7 @@ const settledBy = (resolve: Resolve) => {
 
 export class LockCall implements Call, ReplicatedCall {
   readonly client: CallClient
-  readonly promise: Promise<Lease | null>
+  readonly #promise: Promise<Lease | null>
   readonly key: string
   readonly terms: CallTerms
   readonly mode: Call['mode']
@@ -99,7 +99,7 @@ export class LockCall implements Call, ReplicatedCall {
     this.begun = requests.begunAt(this.since)
     this.blocking = blocking
     this.told = told
-    this.promise = new Promise<Lease | null>(settledBy)
+    this.#promise = new Promise<Lease | null>(settledBy)
     this.#resolve = settling as unknown as Resolve
     settling = undefined
   }
@@ -124,7 +124,7 @@ export class LockCall implements Call, ReplicatedCall {
     if ((signal || timeout !== undefined) && this.waiter.waits) {
       this.#unlimited = limit(signal, timeout, this.client.context.clock, () => this.#giveUp())
     }
-    return this.promise
+    return this.#promise
   }
 
   /** Begins a wait at `now`. Its claim has an id of its own. */

@@ -340,8 +340,9 @@ export class Hold implements Listed<Hold> {
   }
 
   /**
-   * Redis has confirmed the hold until `deadline`. If the server's clock was set back, `deadline` is too late, because the lease will end earlier once the clock is corrected. So this client never relies on the hold for
-   * longer than it has asked for. It asks Redis again within a third of the lease's length.
+   * Redis has confirmed the hold until `deadline`. If the server's clock was set back, `deadline` is too late, because
+   * the lease will end earlier once the clock is corrected. So this client never relies on the hold for longer than it
+   * has asked for. It asks Redis again within a third of the lease's length.
    *
    * `behind`: by how many ms the present deadline may be too late, because the client's clock may have stood still.
    */

@@ -73,8 +73,8 @@ export class KeyHolds {
   }
 
   /**
-   * A call names this owner, and its request is about to be sent to Redis (see `Holds.record`). Returns the
-   * key's run of hand-offs, because Redis may not know the newest hold of that run yet.
+   * A call names this owner, and its request is about to be sent to Redis (see `Holds.record`). Returns the key's run
+   * of hand-offs, because Redis may not know the newest hold of that run yet.
    */
   naming(owner: string): Run | undefined {
     // If this owner holds the lock now, the call may re-enter. Before Redis answers the call, the owner may release its
